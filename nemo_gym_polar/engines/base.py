@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the gateway asks of an inference engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from nemo_gym_polar.chat import Conversation, FinishReason, Message, Sampling
+from nemo_gym_polar.tokens import Float32, Int32, VersionSpan
+
+
+class EngineError(Exception):
+    """The engine failed or broke its contract. `status` is the HTTP status a harness should see."""
+
+    def __init__(self, message: str, *, status: int = 502, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+
+
+class ContextOverflow(EngineError):
+    """The context does not fit the model."""
+
+    def __init__(self, message: str, *, limit: int | None = None, asked: int | None = None) -> None:
+        super().__init__(message, status=400)
+        self.limit = limit
+        self.asked = asked
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Tokens an engine sampled after a known context: ids and log-probabilities of equal length, end token included."""
+
+    token_ids: Int32
+    logprobs: Float32
+    finish_reason: FinishReason
+    versions: tuple[VersionSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A chat-mode answer: the engine's own prompt ids, what it sampled, and the message it parsed from that."""
+
+    prompt_ids: Int32
+    sampled: Sampled
+    message: Message
+
+
+class TokenEngine(Protocol):
+    """Takes token ids: the gateway renders and parses. `session` pins a session to one replica."""
+
+    async def sample(self, context: Int32, sampling: Sampling, *, session: str) -> Sampled: ...
+
+    async def close(self) -> None: ...
+
+
+class ChatEngine(Protocol):
+    """Takes messages: the engine renders with its own template and parses its own tool calls."""
+
+    async def chat(self, conversation: Conversation, sampling: Sampling, *, session: str) -> Rendered: ...
+
+    async def close(self) -> None: ...

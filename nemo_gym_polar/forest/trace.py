@@ -1,0 +1,45 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""A trace: one chain of the forest made ready for training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from nemo_gym_polar.tokens import Bool, Float32, Int32, VersionSpan
+
+TraceKind = Literal["main", "sub_agent", "compaction", "side_call"]
+
+
+@dataclass(slots=True)
+class Trace:
+    """Token ids, loss mask and behaviour log-probabilities of one chain, all of length T.
+
+    `loss_mask` is True exactly on tokens that the policy sampled and that this trace owns; `logprobs` is 0.0 elsewhere.
+    `turns` are the forest indices of the owned turns, `versions` cover the masked tokens only, `parent` and
+    `shared_prefix` say how many leading tokens are another trace's. `reward` is None until an evaluator has spoken;
+    `weight` is this trace's share of its session.
+    """
+
+    session_id: str
+    index: int
+    kind: TraceKind
+    token_ids: Int32
+    loss_mask: Bool
+    logprobs: Float32
+    turns: tuple[int, ...]
+    versions: tuple[VersionSpan, ...] = ()
+    parent: int | None = None
+    shared_prefix: int = 0
+    finish_reason: str = "stop"
+    reward: float | None = None
+    weight: float = 1.0
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+    @property
+    def trained_tokens(self) -> int:
+        return int(self.loss_mask.sum())

@@ -1,0 +1,59 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""How to install, configure and start an agent program that stays unmodified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from nemo_gym_polar.runtimes.base import Exit
+
+HarnessStatus = Literal["completed", "failed", "timeout"]
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessContext:
+    """What a harness needs to know of its session; paths and URL as seen inside the runtime."""
+
+    instruction: str
+    base_url: str  # …/s/{session}, without a dialect's own suffix
+    secret: str
+    model: str
+    home: str
+    workspace: str
+    context_tokens: int
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A host directory that the runtime shows read-only at `target`, a path equal on every machine."""
+
+    source: Path
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One headless run: files to write first (path inside → bytes), then the command with its environment."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class Harness(Protocol):
+    name: str
+
+    def installed(self) -> bool: ...
+
+    def install(self) -> None: ...
+
+    def mounts(self) -> tuple[Mount, ...]: ...
+
+    def launch(self, context: HarnessContext) -> Launch: ...
+
+    def status(self, exit: Exit, turns: int) -> tuple[HarnessStatus, str]: ...
