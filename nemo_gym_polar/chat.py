@@ -115,7 +115,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A parsed model call. `hints` are wire-level labels (lower-case header names) that help to tell sub-agents apart."""
+    """A parsed model call. `hints` are wire-level labels (lower-case header names) that tell sub-agents apart."""
 
     dialect: Dialect
     model: str

@@ -20,7 +20,7 @@ class EngineError(Exception):
         self.retry_after = retry_after
 
 
-class ContextOverflow(EngineError):
+class ContextOverflowError(EngineError):
     """The context does not fit the model."""
 
     def __init__(self, message: str, *, limit: int | None = None, asked: int | None = None) -> None:
