@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+# Sets up, then runs every check: lint, format, types, tests. Arguments go to pytest. What is missing fails; nothing is
+# skipped for it.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=env.sh
+source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+"$repo/scripts/setup.sh"
+
+cd "$repo"
+export PATH="$venv/bin:$PATH"
+bubblewrap_usable || {
+  echo 'test: error: the tests need a usable bubblewrap; install it and allow user namespaces' >&2
+  exit 1
+}
+
+echo 'test: ruff check' && ruff check
+echo 'test: ruff format --check' && ruff format --check
+echo 'test: shellcheck' && shellcheck scripts/*.sh .ci/run
+echo 'test: mypy' && mypy
+echo 'test: pytest' && exec pytest "$@"
