@@ -10,7 +10,7 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=env.sh
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
-export PIP_DISABLE_PIP_VERSION_CHECK=1
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
 say() { printf 'setup: %s\n' "$*"; }
 fail() {
@@ -75,12 +75,13 @@ has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }
 
 # Linux without a GPU can do without the gigabytes of CUDA libraries, where the index of CPU builds can be reached.
 install_cpu_torch() {
-  local pin
+  local pin plan
   pin=$(sed -n 's/^\(torch==[^ ;]*\).*/\1/p' "$repo/requirements/torch.txt")
-  local probe=("$uv" pip install --quiet --python "$venv/bin/python" --torch-backend cpu "$pin")
-  UV_HTTP_TIMEOUT=10 UV_HTTP_RETRIES=0 timeout 30 "${probe[@]}" --dry-run >/dev/null 2>&1 || return 1
+  local install=("$uv" pip install --python "$venv/bin/python" --torch-backend cpu "$pin")
+  plan=$(UV_HTTP_TIMEOUT=10 UV_HTTP_RETRIES=0 timeout 30 "${install[@]}" --dry-run 2>&1) || return 1
+  [[ $plan == *'+ torch'* ]] || return 0
   say "installing $pin, CPU build"
-  "${probe[@]}"
+  "${install[@]}" --quiet
 }
 
 install_packages() {
