@@ -1,0 +1,108 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""The edge of every command: what a person can mend becomes one line on stderr and a non-zero exit code.
+
+Anything else is a bug and says so, in one line as well; the traceback is shown when POLAR_DEBUG=1 is set.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import NoReturn
+
+import typer
+from aiohttp import ClientError
+from pydantic import ValidationError
+from typer.exceptions import TyperException
+
+from nemo_gym_polar.engines.base import EngineError
+
+USAGE = 2
+FAILED = 1
+INTERRUPTED = 130
+
+
+class CommandError(Exception):
+    """A command can't do what was asked. The message is one line: what is wrong, and what to do about it."""
+
+    def __init__(self, message: str, *, code: int = FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class UsageError(CommandError):
+    """The command line or the configuration is wrong."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code=USAGE)
+
+
+def run(program: str, app: typer.Typer) -> NoReturn:
+    """Runs the command line of `program` and exits with its code."""
+    sys.excepthook = _report_bug(program)
+    try:
+        code = app(standalone_mode=False)
+    except KeyboardInterrupt:
+        _fail(program, "interrupted", INTERRUPTED)
+    except CommandError as error:
+        _fail(program, str(error), error.code)
+    except TyperException as error:
+        _fail(program, f"{error.format_message()} Try `{program} --help`.", USAGE)
+    except typer.Abort:
+        _fail(program, "aborted", FAILED)
+    except (OSError, ClientError, EngineError, ValidationError) as error:
+        if _debugging():
+            raise
+        _fail(program, explain(error), FAILED)
+    sys.exit(code)
+
+
+def explain(error: OSError | ClientError | EngineError | ValidationError) -> str:
+    """The one line for an error of the world outside."""
+    if isinstance(error, ValidationError):
+        return "; ".join(invalid_fields(error))
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return f"the port is taken ({error.strerror}); choose another with --port, or 0 for any free one"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return f"the disk is full{f' at {error.filename}' if error.filename else ''}; free some space and resume"
+    if isinstance(error, ClientError):
+        return f"an HTTP call failed: {_one_line(error)}"
+    return _one_line(error)
+
+
+def invalid_fields(error: ValidationError) -> list[str]:
+    """Each field that pydantic refuses, with the value and the reason."""
+    return [
+        f"{'.'.join(map(str, item['loc'])) or error.title}={item['input']!r}: {item['msg']}" for item in error.errors()
+    ]
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _fail(program: str, message: str, code: int) -> NoReturn:
+    print(f"{program}: error: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _debugging() -> bool:
+    return os.environ.get("POLAR_DEBUG") == "1"
+
+
+def _report_bug(program: str) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
+    def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if _debugging():
+            sys.__excepthook__(kind, error, trace)
+            return
+        frames = traceback.extract_tb(trace)
+        where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        hint = "this is a bug; set POLAR_DEBUG=1 for the traceback"
+        print(f"{program}: error: {kind.__name__}{where}: {_one_line(error)} ({hint})", file=sys.stderr)
+
+    return report

@@ -1,0 +1,50 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""The pins fit pyproject.toml, and the core install stays without the trainer."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+
+def pins(path: Path) -> dict[str, str]:
+    found = re.findall(r"^([\w.-]+)(?:\[[\w,]+\])?==([^\s;\\]+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in found}
+
+
+@pytest.fixture(scope="session")
+def project(repo: Path) -> dict[str, list[str]]:
+    """Extra → requirements; the core's stand under «»."""
+    table = tomllib.loads((repo / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return {"": table["dependencies"], **table["optional-dependencies"]}
+
+
+def test_pins_satisfy_the_declared_dependencies(repo: Path, project: dict[str, list[str]]) -> None:
+    pinned = pins(repo / "requirements/torch.txt") | pins(repo / "requirements/dev.txt")
+    for requirement in (Requirement(text) for texts in project.values() for text in texts):
+        version = pinned.get(canonicalize_name(requirement.name))
+        assert version, f"{requirement} is not pinned: run scripts/lock.sh"
+        assert requirement.specifier.contains(version), f"{requirement} is pinned to {version}: run scripts/lock.sh"
+
+
+def test_core_pins_satisfy_the_core(repo: Path, project: dict[str, list[str]]) -> None:
+    core = pins(repo / "requirements/core.txt")
+    assert {canonicalize_name(Requirement(text).name) for text in project[""]} <= set(core)
+
+
+def test_core_has_no_trainer(repo: Path) -> None:
+    core = pins(repo / "requirements/core.txt")
+    assert not set(core) & {"torch", "transformers", "safetensors", "ray", "nemo-gym", "tensorboard", "vllm"}
+
+
+def test_files_of_pins_agree(repo: Path) -> None:
+    whole = pins(repo / "requirements/dev.txt")
+    for name in ("core", "torch", "uv"):
+        part = pins(repo / f"requirements/{name}.txt")
+        assert {key: version for key, version in part.items() if whole.get(key, version) != version} == {}
