@@ -19,6 +19,7 @@ import typer
 from aiohttp import ClientError
 from pydantic import ValidationError
 from typer.exceptions import TyperException
+from typer.main import get_command
 
 from nemo_gym_polar.engines.base import EngineError
 
@@ -46,9 +47,8 @@ def run(program: str, app: typer.Typer) -> NoReturn:
     """Runs the command line of `program` and exits with its code."""
     sys.excepthook = _report_bug(program)
     try:
-        code = app(standalone_mode=False)
-    except KeyboardInterrupt:
-        _fail(program, "interrupted", INTERRUPTED)
+        # Not app(): that would put its own traceback printer in the place of ours.
+        code = get_command(app).main(prog_name=program, standalone_mode=False)
     except CommandError as error:
         _fail(program, str(error), error.code)
     except TyperException as error:
@@ -59,6 +59,8 @@ def run(program: str, app: typer.Typer) -> NoReturn:
         if _debugging():
             raise
         _fail(program, explain(error), FAILED)
+    if code == INTERRUPTED:
+        _fail(program, "interrupted", INTERRUPTED)
     sys.exit(code)
 
 
