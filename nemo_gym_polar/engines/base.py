@@ -5,17 +5,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from nemo_gym_polar.chat import Conversation, FinishReason, Message, Sampling
 from nemo_gym_polar.tokens import Float32, Int32, VersionSpan
 
+EngineFault = Literal[
+    "unreachable",  # no connection, or it broke before the answer was whole
+    "overloaded",  # the engine said 429 or 503
+    "status",  # any other HTTP status that is not 200
+    "malformed",  # the answer is not the JSON that this API promises
+    "no_ids",  # an answer without token ids
+    "no_logprobs",  # an answer without log-probabilities
+    "misaligned",  # ids and log-probabilities of different lengths or of different tokens
+    "not_finite",  # a log-probability that is NaN or infinite
+    "aborted",  # the engine gave up on the generation
+    "unsupported",  # the conversation holds what this model can't read
+    "overflow",  # the context does not fit the model
+]
+
 
 class EngineError(Exception):
-    """The engine failed or broke its contract. `status` is the HTTP status a harness should see."""
+    """The engine failed or broke its contract. `status` is for the harness, `fault` for the counters."""
 
-    def __init__(self, message: str, *, status: int = 502, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        fault: EngineFault = "status",
+        status: int = 502,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message)
+        self.fault = fault
         self.status = status
         self.retry_after = retry_after
 
@@ -24,14 +46,17 @@ class ContextOverflowError(EngineError):
     """The context does not fit the model."""
 
     def __init__(self, message: str, *, limit: int | None = None, asked: int | None = None) -> None:
-        super().__init__(message, status=400)
+        super().__init__(message, fault="overflow", status=400)
         self.limit = limit
         self.asked = asked
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """Tokens an engine sampled after a known context: ids and log-probabilities of equal length, end token included."""
+    """Tokens an engine sampled after a known context: ids and log-probabilities of equal length, end token included.
+
+    `versions` is empty where the engine does not tell.
+    """
 
     token_ids: Int32
     logprobs: Float32
@@ -53,6 +78,9 @@ class TokenEngine(Protocol):
 
     async def sample(self, context: Int32, sampling: Sampling, *, session: str) -> Sampled: ...
 
+    def release(self, session: str) -> None:
+        """The session has ended: its replica is free for others."""
+
     async def close(self) -> None: ...
 
 
@@ -60,5 +88,8 @@ class ChatEngine(Protocol):
     """Takes messages: the engine renders with its own template and parses its own tool calls."""
 
     async def chat(self, conversation: Conversation, sampling: Sampling, *, session: str) -> Rendered: ...
+
+    def release(self, session: str) -> None:
+        """The session has ended: its replica is free for others."""
 
     async def close(self) -> None: ...

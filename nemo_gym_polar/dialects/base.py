@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the gateway asks of a dialect. A dialect is a pure module: bytes in, canonical values out, and back.
+
+The module itself is the implementation (its functions and constants satisfy `Dialect`), so that a new provider API is
+one new file and one line in the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from nemo_gym_polar import chat
+
+EndpointKind = Literal["generate", "models", "model"]
+
+ErrorKind = Literal[
+    "invalid_request",
+    "authentication",
+    "not_found",
+    "model_not_found",
+    "method_not_allowed",
+    "too_large",
+    "upgrade_required",
+    "context_overflow",
+    "budget",
+    "rate_limit",
+    "server",
+]
+
+_STATUS: Mapping[ErrorKind, int] = {
+    "invalid_request": 400,
+    "authentication": 401,
+    "not_found": 404,
+    "model_not_found": 404,
+    "method_not_allowed": 405,
+    "too_large": 413,
+    "upgrade_required": 426,
+    "context_overflow": 400,
+    "budget": 400,
+    "rate_limit": 429,
+    "server": 500,
+}
+
+
+class CallError(Exception):
+    """A call that ends in an error. The dialect gives it its provider's shape; `param` names the offending field."""
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        param: str | None = None,
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.param = param
+        self.status = status or _STATUS[kind]
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What a path asks for. `model` and `stream` are set where the path says so instead of the body."""
+
+    kind: EndpointKind
+    methods: tuple[str, ...]
+    model: str | None = None
+    stream: bool | None = None
+
+
+class Dialect(Protocol):
+    """One provider API. Paths start at the provider's root: `/v1/chat/completions`, never `/s/{session}/…`."""
+
+    @property
+    def NAME(self) -> chat.Dialect: ...  # noqa: N802
+
+    @property
+    def RESPONSE_ID_PREFIX(self) -> str: ...  # noqa: N802
+
+    @property
+    def CALL_ID_PREFIX(self) -> str: ...  # noqa: N802
+
+    @property
+    def KEEP_ALIVE(self) -> bytes: ...  # noqa: N802
+
+    def owns(self, path: str) -> bool:
+        """Whether errors about `path` should come in this dialect's shape."""
+
+    def endpoint(self, path: str) -> Endpoint | None:
+        """What `path` asks for; None if the provider has no such path."""
+
+    def parse(self, body: bytes, endpoint: Endpoint, hints: Mapping[str, str]) -> chat.Request:
+        """The canonical request. Raises `CallError` for a body that the provider would refuse."""
+
+    def answer(self, completion: chat.Completion) -> bytes:
+        """The JSON body of an answer that is not streamed."""
+
+    def stream(self, completion: chat.Completion, request: chat.Request) -> Iterable[bytes]:
+        """The server-sent events of an answer, the terminal one last."""
+
+    def models(self, names: Sequence[str]) -> bytes:
+        """The list of models."""
+
+    def model(self, name: str) -> bytes:
+        """One model."""
+
+    def error(self, failure: CallError) -> bytes:
+        """The JSON body of an error."""

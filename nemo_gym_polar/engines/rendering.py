@@ -1,0 +1,183 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""Messages to tokens and back, for tokens mode.
+
+A first prompt is rendered whole. A continuation keeps the tokens that the policy read and sampled and adds only the
+encoding of what is new, so its context is exact by construction; where the renderer can't promise that, there is no
+continuation. `renderers` knows the model families; it is imported when a model is loaded, not when this module is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import orjson
+
+from nemo_gym_polar.chat import Conversation, Image, Message, Part, Reasoning, Text, Tool, ToolCall, ToolResult
+from nemo_gym_polar.engines import openai_wire
+from nemo_gym_polar.engines.base import EngineError
+from nemo_gym_polar.engines.tokenizer import FileTokenizer
+from nemo_gym_polar.tokens import Int32
+
+_OPENING = 64  # tokens; more than any format needs to open an assistant turn
+_LONG = 16_000  # characters; a longer prompt is rendered in a thread, so that it holds up no other call
+
+
+class ParsedCall(Protocol):
+    """One attempt at a tool call; `name` is None where it can't be read."""
+
+    raw: str
+    name: str | None
+    arguments: dict[str, Any] | str | None
+    token_span: tuple[int, int] | None
+
+
+class Parsed(Protocol):
+    content: str
+    reasoning_content: str | None
+    tool_calls: list[Any]
+
+
+class Bridged(Protocol):
+    token_ids: list[int]
+
+
+class Renderer(Protocol):
+    """What is used of a `renderers` renderer, which ships without types."""
+
+    def render_ids(
+        self, messages: list[dict[str, Any]], *, tools: list[dict[str, Any]] | None, add_generation_prompt: bool
+    ) -> list[int]: ...
+
+    def parse_response(
+        self, token_ids: list[int], *, tools: list[dict[str, Any]] | None, prompt_ids: list[int]
+    ) -> Parsed: ...
+
+    def bridge_to_next_turn(
+        self,
+        previous_prompt_ids: list[int],
+        previous_completion_ids: list[int],
+        new_messages: list[dict[str, Any]],
+        *,
+        tools: list[dict[str, Any]] | None,
+    ) -> Bridged | None: ...
+
+    def get_stop_token_ids(self) -> list[int]: ...
+
+
+class Rendering:
+    """One model's renderer and tokenizer."""
+
+    def __init__(self, tokenizer: FileTokenizer, renderer: Renderer) -> None:
+        self.tokenizer = tokenizer
+        self.stop_token_ids = tuple(renderer.get_stop_token_ids())
+        self._renderer = renderer
+
+    @classmethod
+    def load(cls, directory: str | Path, renderer: str, options: Mapping[str, Any] | None = None) -> Rendering:
+        """The model whose tokenizer.json is in `directory`; `renderer` is a name that `renderers` knows."""
+        from renderers import config_from_name, create_renderer  # type: ignore[import-untyped]  # it has no py.typed
+
+        try:
+            config = config_from_name(renderer)
+        except ValueError as error:
+            raise ValueError(f"engine.renderer: {error}") from None
+        if config is not None and options:
+            config = type(config)(**{**config.model_dump(exclude_unset=True), **options})
+        tokenizer = FileTokenizer.load(directory)
+        return cls(tokenizer, create_renderer(tokenizer, config))
+
+    async def prompt(self, conversation: Conversation) -> Int32:
+        """The whole conversation, ready for the next answer."""
+        if _characters(conversation) < _LONG:
+            return self._prompt(conversation)
+        return await asyncio.to_thread(self._prompt, conversation)
+
+    def _prompt(self, conversation: Conversation) -> Int32:
+        _require_text(conversation.messages)
+        ids = self._renderer.render_ids(
+            openai_wire.messages(conversation.messages), tools=_declared(conversation.tools), add_generation_prompt=True
+        )
+        return np.asarray(ids, np.int32)
+
+    async def extension(
+        self, prompt: Int32, sampled: Int32, new: Sequence[Message], tools: Sequence[Tool]
+    ) -> Int32 | None:
+        """The tokens that `new` adds after `prompt` and `sampled`, or None where appending can't be proven exact.
+
+        Only the end of `prompt` is looked at, the opening of the turn that was answered; so the cost does not grow
+        with the context.
+        """
+        if sum(_length(message) for message in new) < _LONG:
+            return self._extension(prompt, sampled, new, tools)
+        return await asyncio.to_thread(self._extension, prompt, sampled, new, tools)
+
+    def _extension(self, prompt: Int32, sampled: Int32, new: Sequence[Message], tools: Sequence[Tool]) -> Int32 | None:
+        _require_text(new)
+        before, answer = prompt[-_OPENING:].tolist(), sampled.tolist()
+        bridged = self._renderer.bridge_to_next_turn(before, answer, openai_wire.messages(new), tools=_declared(tools))
+        if bridged is None:
+            return None
+        kept = before + answer
+        if bridged.token_ids[: len(kept)] != kept:
+            return None
+        return np.asarray(bridged.token_ids[len(kept) :], np.int32)
+
+    def parse(
+        self, prompt: Int32, sampled: Int32, tools: Sequence[Tool], *, allow_calls: bool, mint: Callable[[], str]
+    ) -> Message:
+        """What was said. A tool call that can't be read stays visible as text; `mint` names those that can."""
+        ids = sampled.tolist()
+        parsed = self._renderer.parse_response(ids, tools=_declared(tools), prompt_ids=prompt[-_OPENING:].tolist())
+        good = [call for call in parsed.tool_calls if allow_calls and call.name]
+        parts: list[Part] = [Reasoning(parsed.reasoning_content)] if parsed.reasoning_content else []
+        if text := self._visible(parsed, ids, [call for call in parsed.tool_calls if call not in good]):
+            parts.append(Text(text))
+        parts.extend(ToolCall(mint(), call.name or "", _arguments(call)) for call in good)
+        return Message("assistant", tuple(parts))
+
+    def _visible(self, parsed: Parsed, ids: list[int], unread: list[ParsedCall]) -> str:
+        pieces = [parsed.content, *(self._raw(call, ids) for call in unread)]
+        return "\n".join(piece for piece in pieces if piece)
+
+    def _raw(self, call: ParsedCall, ids: list[int]) -> str:
+        if call.token_span is None:
+            return call.raw
+        start, end = call.token_span
+        return self.tokenizer.decode(ids[start:end])
+
+
+def _arguments(call: ParsedCall) -> str:
+    return call.arguments if isinstance(call.arguments, str) else orjson.dumps(call.arguments or {}).decode()
+
+
+def _declared(tools: Sequence[Tool]) -> list[dict[str, Any]] | None:
+    return openai_wire.tools(tools) or None
+
+
+def _require_text(messages: Sequence[Message]) -> None:
+    for message in messages:
+        for part in message.parts:
+            inner = part.parts if isinstance(part, ToolResult) else (part,)
+            if any(isinstance(item, Image) for item in inner):
+                raise EngineError(
+                    "A message holds an image; in tokens mode this model reads text. Set engine.mode=chat for images.",
+                    fault="unsupported",
+                    status=400,
+                )
+
+
+def _characters(conversation: Conversation) -> int:
+    return sum(_length(message) for message in conversation.messages)
+
+
+def _length(message: Message) -> int:
+    length = len(message.text)
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            length += sum(len(item.text) for item in part.parts if isinstance(item, Text))
+    return length

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""One or several copies of an engine behind one HTTP client.
+
+A session sticks to the replica that it was given first, because that one holds its prefix cache. A replica that can't
+be reached is left alone for a while and its sessions move; asking again elsewhere is safe, since a generation that
+nobody received has no effect.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import aiohttp
+
+from nemo_gym_polar.engines.base import EngineError
+
+_COOL_DOWN = 5.0  # seconds before a replica that failed is tried again
+_CONNECT_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: bytes
+    retry_after: float | None
+
+
+class Replicas:
+    """`timeout` bounds the silence of an engine in seconds, not the length of a generation."""
+
+    def __init__(self, urls: Sequence[str], *, api_key: str | None = None, timeout: float = 600.0) -> None:
+        if not urls:
+            raise ValueError("engine.urls is empty; name at least one engine, such as http://127.0.0.1:8000")
+        self.urls = tuple(url.rstrip("/").removesuffix("/v1") for url in urls)
+        self._headers = {"content-type": "application/json"}
+        if api_key:
+            self._headers["authorization"] = f"Bearer {api_key}"
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=timeout)
+        self._assigned: dict[str, str] = {}
+        self._dead_until: dict[str, float] = {}
+        self._client: aiohttp.ClientSession | None = None
+
+    async def post(self, path: str, body: bytes, *, session: str) -> Reply:
+        """The first whole reply. Raises `EngineError` when every replica failed."""
+        failures: list[str] = []
+        for _ in range(len(self.urls) + 1):
+            url = self._pick(session)
+            try:
+                return await self._post(url + path, body)
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                failures.append(f"{url}: {error or type(error).__name__}")
+                self._dead_until[url] = time.monotonic() + _COOL_DOWN
+                self._assigned.pop(session, None)
+        raise EngineError(f"No engine answered ({'; '.join(failures)}).", fault="unreachable", status=503)
+
+    async def _post(self, url: str, body: bytes) -> Reply:
+        async with self._session().post(url, data=body, headers=self._headers) as response:
+            return Reply(response.status, await response.read(), _seconds(response.headers.get("retry-after")))
+
+    async def get(self, path: str) -> Reply:
+        """A reply of the first replica; for questions whose answer is the same everywhere."""
+        try:
+            async with self._session().get(self.urls[0] + path, headers=self._headers) as response:
+                return Reply(response.status, await response.read(), None)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            message = f"No engine answered at {self.urls[0]} ({error or type(error).__name__})."
+            raise EngineError(message, fault="unreachable", status=503) from None
+
+    def _pick(self, session: str) -> str:
+        now = time.monotonic()
+        url = self._assigned.get(session)
+        if url is None:
+            load = Counter(self._assigned.values())
+            dead = [url for url in self.urls if self._dead_until.get(url, 0.0) > now]
+            alive = [url for url in self.urls if url not in dead] or list(self.urls)
+            url = self._assigned[session] = min(alive, key=lambda candidate: load[candidate])
+        return url
+
+    def release(self, session: str) -> None:
+        self._assigned.pop(session, None)
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._client is None:
+            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0)
+            self._client = aiohttp.ClientSession(connector=connector, timeout=self._timeout, auto_decompress=False)
+        return self._client
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        return float(value) if value else None
+    except ValueError:
+        return None

@@ -1,0 +1,39 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""The FastAPI app: health, metrics, and the raw routes that harnesses call."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, FastAPI, Response
+from starlette.routing import Mount
+
+from nemo_gym_polar.gateway.endpoint import CallEndpoint
+from nemo_gym_polar.gateway.gateway import Gateway
+
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def make_app(gateway: Gateway, management: APIRouter | None = None) -> FastAPI:
+    """The calls of sessions come first, `management` before the rest: any other path gets a provider's answer."""
+    app = FastAPI(title="polar gateway", openapi_url=None)
+    calls = CallEndpoint(gateway)
+    app.router.routes.append(Mount("/s", calls))
+    app.include_router(_operations(gateway))
+    if management is not None:
+        app.include_router(management)
+    app.router.routes.append(Mount("", calls))
+    return app
+
+
+def _operations(gateway: Gateway) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/health")
+    async def health() -> dict[str, int | str]:
+        return {"status": "ok", "sessions": len(gateway), "calls": gateway.calls_in_flight}
+
+    @router.get("/metrics")
+    async def metrics() -> Response:
+        return Response(gateway.metrics.text(), media_type=_METRICS_TYPE)
+
+    return router

@@ -1,0 +1,187 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""One model call: match, decide the context, generate, record. The answer it returns is durable."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nemo_gym_polar.chat import Completion, FinishReason, Message, Request, ToolCall, Usage
+from nemo_gym_polar.dialects.base import CallError, Dialect
+from nemo_gym_polar.engines.base import ContextOverflowError, EngineError, Sampled
+from nemo_gym_polar.engines.factory import ChatMode, TokensMode
+from nemo_gym_polar.forest.errors import JournalError, TokenError
+from nemo_gym_polar.forest.matching import Match
+from nemo_gym_polar.forest.turn import Edge, Flag, Generation, Status
+from nemo_gym_polar.gateway.gateway import Gateway
+from nemo_gym_polar.gateway.session import Call, Session
+from nemo_gym_polar.gateway.settings import SamplingProfile
+from nemo_gym_polar.tokens import Int32
+
+_NO_IDS = np.empty(0, np.int32)
+_NO_LOGPROBS = np.empty(0, np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What was read, sampled and said."""
+
+    context: Int32
+    sampled: Sampled
+    message: Message
+
+
+async def complete(gateway: Gateway, session: Session, dialect: Dialect, request: Request, call: Call) -> Completion:
+    """The answer to `request`, in the session's journal. Raises `CallError`, `EngineError` or `JournalError`."""
+    async with session.slots:
+        session.budget.admit()
+        match = session.recorder.match(request.conversation, request.hints)
+        started = time.time()
+        try:
+            answered = await _generate(gateway, session, dialect, request, match)
+            generation = _generation(dialect, request, session.profile, answered, started)
+            await _record(gateway, session, match, generation, call)
+        except (EngineError, TokenError) as error:
+            session.budget.refund()
+            await _fail(session, match, request, started, call)
+            raise error if isinstance(error, EngineError) else EngineError(str(error), fault="misaligned") from error
+        except BaseException:
+            session.budget.refund()
+            raise
+        return _completion(request, answered, generation)
+
+
+async def _generate(gateway: Gateway, session: Session, dialect: Dialect, request: Request, match: Match) -> Answered:
+    def mint() -> str:
+        return dialect.CALL_ID_PREFIX + os.urandom(12).hex()
+
+    if isinstance(gateway.mode, ChatMode):
+        sampling = session.profile.enforce(request.sampling, room=session.budget.tokens_left)
+        rendered = await gateway.mode.engine.chat(request.conversation, sampling, session=session.id)
+        return Answered(rendered.prompt_ids, rendered.sampled, _renamed(rendered.message, mint))
+    context = await _context(gateway.mode, session, match)
+    sampling = session.profile.enforce(request.sampling, room=_room(gateway, session, context))
+    sampled = await gateway.mode.engine.sample(context, sampling, session=session.id)
+    message = gateway.mode.rendering.parse(
+        context,
+        sampled.token_ids,
+        request.conversation.tools,
+        allow_calls=request.tool_choice != "none",
+        mint=mint,
+    )
+    return Answered(context, sampled, message)
+
+
+async def _context(mode: TokensMode, session: Session, match: Match) -> Int32:
+    """A retry reads what was read before; a continuation adds only what is new; all else is rendered whole."""
+    forest, conversation = session.forest, match.conversation
+    if match.parent is not None and match.edge is Edge.RETRY:
+        return forest.context(match.parent)
+    if match.parent is not None and match.continues:
+        parent = forest[match.parent]
+        tokens = forest.tokens(parent.index)
+        prompt = tokens[: parent.context_length]
+        added = await mode.rendering.extension(prompt, parent.sampled, match.new, conversation.tools)
+        if added is not None:
+            return np.concatenate((tokens, added))
+    return await mode.rendering.prompt(conversation)
+
+
+def _room(gateway: Gateway, session: Session, context: Int32) -> int | None:
+    """How many tokens may be sampled after `context`."""
+    left = session.budget.tokens_left
+    limit = gateway.settings.context_tokens
+    if limit is None:
+        return left
+    room = limit - len(context)
+    if room <= 0:
+        message = (
+            f"This model's maximum context length is {limit} tokens. However, your messages resulted in "
+            f"{len(context)} tokens. Please reduce the length of the messages."
+        )
+        raise ContextOverflowError(message, limit=limit, asked=len(context))
+    return room if left is None else min(room, left)
+
+
+def _renamed(message: Message, mint: Callable[[], str]) -> Message:
+    """Ids are minted here, so that no two calls of a session share one."""
+    parts = tuple([replace(part, id=mint()) if isinstance(part, ToolCall) else part for part in message.parts])
+    return Message(message.role, parts)
+
+
+def _generation(
+    dialect: Dialect, request: Request, profile: SamplingProfile, answered: Answered, started: float
+) -> Generation:
+    return Generation(
+        context=answered.context,
+        sampled=answered.sampled.token_ids,
+        logprobs=answered.sampled.logprobs,
+        message=answered.message,
+        finish_reason=_finish(answered),
+        versions=answered.sampled.versions,
+        flags=_flags(profile),
+        response_id=dialect.RESPONSE_ID_PREFIX + os.urandom(16).hex(),
+        model=request.model,
+        dialect=dialect.NAME,
+        started=started,
+        ended=time.time(),
+    )
+
+
+def _finish(answered: Answered) -> FinishReason:
+    reason = answered.sampled.finish_reason
+    return "tool_calls" if reason == "stop" and answered.message.tool_calls else reason
+
+
+def _flags(profile: SamplingProfile) -> frozenset[Flag]:
+    """Engines report log-probabilities at temperature 1 over all tokens; other sampling is not what they say."""
+    flags = set()
+    if profile.temperature != 1.0:
+        flags.add(Flag.TEMPERATURE)
+    if profile.top_p < 1.0 or profile.top_k > 0:
+        flags.add(Flag.TRUNCATED)
+    return frozenset(flags)
+
+
+async def _record(gateway: Gateway, session: Session, match: Match, generation: Generation, call: Call) -> None:
+    call.committing = True
+    session.budget.tokens += len(generation.sampled)
+    try:
+        call.turn = await session.recorder.record(match, generation)
+    except JournalError as error:
+        raise CallError("server", f"The answer can't be stored: {error}", status=503) from error
+    gateway.metrics.count_turn(call.turn)
+
+
+async def _fail(session: Session, match: Match, request: Request, started: float, call: Call) -> None:
+    """Keep a trace of a call that gave nothing."""
+    call.committing = True
+    generation = Generation(
+        context=_NO_IDS,
+        sampled=_NO_IDS,
+        logprobs=_NO_LOGPROBS,
+        message=Message("assistant", ()),
+        finish_reason="abort",
+        status=Status.FAILED,
+        model=request.model,
+        dialect=request.dialect,
+        started=started,
+        ended=time.time(),
+    )
+    await session.recorder.record(match, generation)
+
+
+def _completion(request: Request, answered: Answered, generation: Generation) -> Completion:
+    return Completion(
+        id=generation.response_id,
+        created=int(generation.started),
+        model=request.model,
+        message=answered.message,
+        finish_reason=generation.finish_reason,
+        usage=Usage(prompt_tokens=len(answered.context), completion_tokens=len(answered.sampled.token_ids)),
+    )

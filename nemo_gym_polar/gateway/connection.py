@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""A connection that an application can reset.
+
+A broken stream must not end like a whole one: every harness asks again after a TCP reset, and some take a clean end for
+an answer. ASGI has no word for this, so the connection puts its own into the scope.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any, cast
+
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_RESET = "polar.reset"
+_NO_LINGER = struct.pack("ii", 1, 0)
+
+
+class AnswerBrokenError(Exception):
+    """Ends an answer in the middle where the server can't reset: the server drops the connection on any exception."""
+
+
+class ResettableProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP connection with `reset` among the scope's extensions, and no access log."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.access_log = False
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        scope = cast("dict[str, Any]", self.scope)
+        scope["extensions"] = {_RESET: self.reset}
+
+    def reset(self) -> None:
+        """Drop the connection at once; over TCP the peer sees a reset."""
+        raw = self.transport.get_extra_info("socket")
+        if raw is not None and raw.family != socket.AF_UNIX:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.transport.abort()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """The gateway answers upgrades itself, with 426."""
+
+
+def reset(scope: Scope) -> None:
+    """Break the answer that is being sent."""
+    call: Callable[[], None] | None = scope.get("extensions", {}).get(_RESET)
+    if call is None:
+        raise AnswerBrokenError("the engine failed after the headers were sent")
+    call()

@@ -1,0 +1,217 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every path that a harness may call, as one raw ASGI application: route, authenticate, parse, answer or refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from dataclasses import dataclass
+
+from starlette.types import Receive, Scope, Send
+
+from nemo_gym_polar.chat import Completion, Request
+from nemo_gym_polar.dialects import registry
+from nemo_gym_polar.dialects.base import CallError, Dialect, Endpoint
+from nemo_gym_polar.engines.base import ContextOverflowError, EngineError
+from nemo_gym_polar.forest.errors import JournalError
+from nemo_gym_polar.gateway import wire
+from nemo_gym_polar.gateway.budget import out_of_time
+from nemo_gym_polar.gateway.call import complete
+from nemo_gym_polar.gateway.connection import reset
+from nemo_gym_polar.gateway.gateway import Gateway
+from nemo_gym_polar.gateway.session import Call, Session
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request and the state of its answer. `status` is what was sent, 0 while nothing was."""
+
+    scope: Scope
+    receive: Receive
+    send: Send
+    dialect: Dialect
+    status: int = 0
+
+
+class CallEndpoint:
+    """`/s/{session}/<provider path>`, or `<provider path>` where the key alone names the session."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        session_id, path = _split(scope["path"])
+        dialect, endpoint = registry.find(path)
+        exchange = Exchange(scope, receive, send, dialect)
+        started = time.monotonic()
+        try:
+            await self._serve(exchange, session_id, path, endpoint)
+        except wire.ClientGoneError:
+            self._gateway.metrics.aborted.labels("client gone").inc()
+        except (CallError, EngineError, JournalError) as error:
+            await self._refuse(exchange, error)
+        except Exception:
+            logger.exception("%s %s failed", scope["method"], path)
+            await self._refuse(exchange, CallError("server", "The server had an error processing your request."))
+        metrics = self._gateway.metrics
+        metrics.calls.labels(dialect.NAME, exchange.status).inc()
+        metrics.seconds.observe(time.monotonic() - started)
+
+    async def _serve(self, exchange: Exchange, session_id: str | None, path: str, endpoint: Endpoint | None) -> None:
+        scope = exchange.scope
+        if wire.header(scope, b"upgrade") == b"websocket":
+            raise CallError("upgrade_required", "WebSocket is not offered here; send an HTTP request.")
+        session = self._gateway.locate(session_id, wire.api_key(scope))
+        if session is None:
+            raise CallError("authentication", "Incorrect API key provided, or its session has ended.")
+        if endpoint is None:
+            raise CallError("not_found", f"Invalid URL ({scope['method']} {path})")
+        if scope["method"] not in endpoint.methods:
+            allowed = " or ".join(endpoint.methods)
+            raise CallError("method_not_allowed", f"{scope['method']} is not allowed for {path}; use {allowed}.")
+        if endpoint.kind == "generate":
+            await self._generate(exchange, session, endpoint)
+        else:
+            await self._describe(exchange, endpoint)
+
+    async def _describe(self, exchange: Exchange, endpoint: Endpoint) -> None:
+        if endpoint.kind == "model":
+            content = exchange.dialect.model(endpoint.model or "")
+        else:
+            content = exchange.dialect.models(self._gateway.settings.models)
+        exchange.status = 200
+        await wire.respond(exchange.send, 200, content)
+
+    # Generations
+
+    async def _generate(self, exchange: Exchange, session: Session, endpoint: Endpoint) -> None:
+        settings = self._gateway.settings
+        if self._gateway.calls_in_flight >= settings.max_calls:
+            message = f"{settings.max_calls} calls are in flight already."
+            raise CallError("rate_limit", message, retry_after=settings.retry_after)
+        data = await wire.body(exchange.scope, exchange.receive, settings.max_body_bytes)
+        request = exchange.dialect.parse(data, endpoint, wire.hints(exchange.scope))
+        async with self._gateway.flight():
+            await self._run(exchange, session, request)
+
+    async def _run(self, exchange: Exchange, session: Session, request: Request) -> None:
+        call = Call()
+        work = asyncio.create_task(self._within_deadline(exchange.dialect, session, request, call))
+        gone = asyncio.create_task(_disconnected(exchange))
+        call.task = work
+        session.calls.add(call)
+        try:
+            if await self._wait(exchange, request, work, gone):
+                await self._answer(exchange, request, work.result())
+            else:
+                await self._leave(session, call, work)
+        finally:
+            session.calls.discard(call)
+            gone.cancel()
+
+    async def _within_deadline(self, dialect: Dialect, session: Session, request: Request, call: Call) -> Completion:
+        """The deadline cuts generations, never a commit: what was sampled in time is kept."""
+        seconds = session.budget.seconds_left
+        if seconds is None:
+            return await complete(self._gateway, session, dialect, request, call)
+        timer = asyncio.get_running_loop().call_later(max(0.0, seconds), call.expire)
+        try:
+            return await complete(self._gateway, session, dialect, request, call)
+        except asyncio.CancelledError:
+            if call.expired:
+                raise out_of_time() from None
+            raise
+        finally:
+            timer.cancel()
+
+    async def _wait(
+        self, exchange: Exchange, request: Request, work: asyncio.Task[Completion], gone: asyncio.Task[None]
+    ) -> bool:
+        """Wait for the answer, keeping a stream alive; False if the harness left first."""
+        settings = self._gateway.settings
+        patience = settings.header_grace if request.stream else None
+        while True:
+            done, _ = await asyncio.wait((work, gone), timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            if gone in done:
+                return False
+            if work in done:
+                return True
+            await self._keep_alive(exchange)
+            patience = settings.keep_alive
+
+    async def _keep_alive(self, exchange: Exchange) -> None:
+        if not exchange.status:
+            exchange.status = 200
+            await wire.begin(exchange.send, wire.EVENTS)
+        await wire.write(exchange.send, exchange.dialect.KEEP_ALIVE, more=True)
+
+    async def _answer(self, exchange: Exchange, request: Request, completion: Completion) -> None:
+        dialect, send = exchange.dialect, exchange.send
+        if request.stream:
+            if not exchange.status:
+                await wire.begin(send, wire.EVENTS)
+            exchange.status = 200
+            await wire.write(send, b"".join(dialect.stream(completion, request)), more=False)
+        else:
+            exchange.status = 200
+            await wire.respond(send, 200, dialect.answer(completion))
+
+    async def _leave(self, session: Session, call: Call, work: asyncio.Task[Completion]) -> None:
+        """The harness is gone: stop the engine, or keep what it just finished as unseen."""
+        call.cancel()
+        await asyncio.wait((work,))
+        if call.turn is None:
+            raise wire.ClientGoneError
+        session.recorder.unseen(call.turn)
+        self._gateway.metrics.unseen.inc()
+
+    # Errors
+
+    async def _refuse(self, exchange: Exchange, error: CallError | EngineError | JournalError) -> None:
+        """An error before the headers has its status; after them only a reset says that the answer is not whole."""
+        if isinstance(error, EngineError):
+            self._gateway.metrics.faults.labels(error.fault).inc()
+            logger.warning("engine: %s", error)
+        if exchange.status:
+            self._gateway.metrics.broken.inc()
+            reset(exchange.scope)
+            return
+        refused = self._call_error(error)
+        exchange.status = refused.status
+        headers = [wire.JSON]
+        if refused.retry_after is not None:
+            headers.append((b"retry-after", str(math.ceil(refused.retry_after)).encode()))
+        await wire.respond(exchange.send, refused.status, exchange.dialect.error(refused), headers)
+
+    def _call_error(self, error: CallError | EngineError | JournalError) -> CallError:
+        match error:
+            case CallError():
+                return error
+            case ContextOverflowError():
+                return CallError("context_overflow", str(error), param="messages")
+            case EngineError(fault="overloaded"):
+                wait = error.retry_after or self._gateway.settings.retry_after
+                return CallError("rate_limit", str(error), status=error.status, retry_after=wait)
+            case EngineError(status=400):
+                return CallError("invalid_request", str(error))
+            case EngineError():
+                return CallError("server", str(error), status=error.status, retry_after=error.retry_after)
+        return CallError("server", f"The journal can't be written: {error}", status=503)
+
+
+def _split(path: str) -> tuple[str | None, str]:
+    """Session id and provider path."""
+    if not path.startswith("/s/"):
+        return None, path
+    session_id, slash, rest = path[3:].partition("/")
+    return session_id, slash + rest
+
+
+async def _disconnected(exchange: Exchange) -> None:
+    while (await exchange.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,132 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""The gateway: its sessions, the engine behind it, and the journals below it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from hashlib import blake2b
+from types import TracebackType
+from typing import Any, Self
+
+from nemo_gym_polar.chat import Sampling
+from nemo_gym_polar.engines.factory import Mode
+from nemo_gym_polar.forest.committer import Committer
+from nemo_gym_polar.forest.forest import Forest
+from nemo_gym_polar.forest.recorder import Recorder
+from nemo_gym_polar.gateway.budget import Budget
+from nemo_gym_polar.gateway.metrics import Metrics
+from nemo_gym_polar.gateway.session import Session, check_id, new_id, sampling_profile
+from nemo_gym_polar.gateway.settings import GatewaySettings
+
+
+class UnknownSessionError(LookupError):
+    """No open session has this id."""
+
+
+class Gateway:
+    """Open a session, point a harness at its path, finish it and take its forest.
+
+    Use it in one event loop and close it there; it owns the engine that it was given.
+    """
+
+    def __init__(self, engine: Mode, settings: GatewaySettings) -> None:
+        self.mode = engine
+        self.settings = settings
+        self.metrics = Metrics()
+        self.calls_in_flight = 0
+        self._committer = Committer(settings.commit_window)
+        self._sessions: dict[str, Session] = {}
+        self._by_key: dict[bytes, Session] = {}
+
+    async def open(
+        self,
+        session_id: str | None = None,
+        *,
+        model: str | None = None,
+        deadline: float | None = None,
+        max_turns: int | None = None,
+        max_tokens: int | None = None,
+        sampling: Sampling | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """A new session. `deadline` is in seconds of `time.monotonic()`; `sampling` replaces the profile's values.
+
+        A session whose journal exists already goes on after its last whole turn. Raises `ValueError` for an id that
+        is open or malformed, `JournalError` if the journal can't be made.
+        """
+        session_id = check_id(session_id or new_id())
+        if session_id in self._sessions:
+            raise ValueError(f"session {session_id!r} is open already; finish it first or choose another id")
+        path = self.settings.journals / f"{session_id}.journal"
+        session = Session(
+            session_id,
+            await Recorder.open(path, session_id, self._committer, metadata),
+            model=model or self.settings.models[0],
+            budget=Budget(max_turns, max_tokens, deadline),
+            profile=sampling_profile(self.settings.sampling, sampling),
+            slots=self.settings.max_calls_per_session,
+        )
+        self._sessions[session_id] = self._by_key[_digest(session.secret)] = session
+        self.metrics.sessions.set(len(self._sessions))
+        return session
+
+    def __len__(self) -> int:
+        """Open sessions."""
+        return len(self._sessions)
+
+    def session(self, session_id: str) -> Session:
+        try:
+            return self._sessions[session_id]
+        except KeyError:
+            raise UnknownSessionError(f"no open session {session_id!r}") from None
+
+    def locate(self, session_id: str | None, key: str | None) -> Session | None:
+        """The session that `key` opens; with an id, only if the two belong together."""
+        if key is None:
+            return None
+        if session_id is None:
+            return self._by_key.get(_digest(key))
+        session = self._sessions.get(session_id)
+        return session if session is not None and session.admits(key) else None
+
+    async def finish(self, session_id: str, outcome: Mapping[str, Any] | None = None) -> Forest:
+        """Close a session: later calls are unknown, calls in flight are cut off, its journal ends with `outcome`."""
+        session = self.session(session_id)
+        del self._sessions[session_id], self._by_key[_digest(session.secret)]
+        self.metrics.sessions.set(len(self._sessions))
+        cut = await session.end_calls()
+        self.metrics.aborted.labels("session finished").inc(cut)
+        self.mode.engine.release(session_id)
+        await session.recorder.close(outcome)
+        return session.forest
+
+    @contextlib.asynccontextmanager
+    async def flight(self) -> AsyncIterator[None]:
+        self.calls_in_flight += 1
+        try:
+            yield
+        finally:
+            self.calls_in_flight -= 1
+
+    async def close(self) -> None:
+        """Finish every session and close the engine."""
+        for session_id in list(self._sessions):
+            await self.finish(session_id, {"ended": "gateway closed"})
+        await self.mode.engine.close()
+        await asyncio.to_thread(self._committer.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _digest(secret: str) -> bytes:
+    """Secrets are looked up by digest, so that the time of a look-up says nothing about them."""
+    return blake2b(secret.encode(), digest_size=32).digest()

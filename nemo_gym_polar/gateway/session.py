@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""A session: one harness run, its secret, its budget, its tokens and the calls that are in flight."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+import secrets
+import uuid
+
+from nemo_gym_polar.chat import Sampling
+from nemo_gym_polar.forest.forest import Forest
+from nemo_gym_polar.forest.recorder import Recorder
+from nemo_gym_polar.forest.turn import Turn
+from nemo_gym_polar.gateway.budget import Budget
+from nemo_gym_polar.gateway.settings import SamplingProfile
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+def new_id() -> str:
+    return uuid.uuid4().hex
+
+
+def check_id(session_id: str) -> str:
+    """Ids are part of paths and file names."""
+    if not _ID.fullmatch(session_id):
+        raise ValueError(f"session id {session_id!r} must be 1 to 128 letters, digits, '.', '_' or '-'")
+    return session_id
+
+
+class Call:
+    """One model call in flight. Once it is `committing`, it is finished rather than cancelled."""
+
+    def __init__(self) -> None:
+        self.committing = False
+        self.expired = False
+        self.turn: Turn | None = None
+        self.task: asyncio.Task[object] | None = None
+
+    def expire(self) -> None:
+        """The session's deadline has come."""
+        self.expired = not self.committing
+        self.cancel()
+
+    def cancel(self) -> None:
+        if self.task is not None and not self.committing:
+            self.task.cancel()
+
+
+class Session:
+    """Made by `Gateway.open`. `path` is where the harness's base URL points, below the gateway's own."""
+
+    def __init__(
+        self, session_id: str, recorder: Recorder, *, model: str, budget: Budget, profile: SamplingProfile, slots: int
+    ) -> None:
+        self.id = session_id
+        self.secret = f"polar-{secrets.token_urlsafe(24)}"
+        self.path = f"/s/{session_id}"
+        self.model = model
+        self.budget = budget
+        self.profile = profile
+        self.recorder = recorder
+        self.slots = asyncio.Semaphore(slots)
+        self.calls: set[Call] = set()
+
+    @property
+    def forest(self) -> Forest:
+        return self.recorder.forest
+
+    def admits(self, key: str) -> bool:
+        """Whether `key` is this session's secret; takes equally long for every wrong one."""
+        return hmac.compare_digest(key.encode(), self.secret.encode())
+
+    async def end_calls(self) -> int:
+        """Cancel what is in flight and wait for it; the number of calls that were cut off."""
+        cut = [call for call in self.calls if not call.committing]
+        for call in cut:
+            call.cancel()
+        tasks = [call.task for call in self.calls if call.task is not None]
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return len(cut)
+
+
+def sampling_profile(profile: SamplingProfile, override: Sampling | None) -> SamplingProfile:
+    """The gateway's profile, with the values that this session samples with instead."""
+    if override is None:
+        return profile
+    names = ("temperature", "top_p", "top_k", "max_tokens")
+    given = {name: value for name in names if (value := getattr(override, name)) is not None}
+    return profile.model_copy(update=given)

@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""What can be set about a gateway."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nemo_gym_polar.chat import Sampling
+
+Positive = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class SamplingProfile(BaseModel):
+    """The values that training samples with; what a harness asks for is replaced by them.
+
+    `max_tokens` bounds one answer; a harness may ask for less.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    temperature: Annotated[float, Field(ge=0)] = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    top_k: int = -1
+    max_tokens: Positive | None = None
+
+    def enforce(self, asked: Sampling, *, room: int | None) -> Sampling:
+        """The harness keeps its stop sequences and may shorten the answer; `room` is what context and budget leave."""
+        limits = [limit for limit in (asked.max_tokens, self.max_tokens, room) if limit is not None]
+        return Sampling(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            max_tokens=min(limits, default=None),
+            stop=asked.stop,
+        )
+
+
+class GatewaySettings(BaseModel):
+    """Limits and habits of a gateway; sizes in bytes, times in seconds.
+
+    `journals` is the directory of the sessions' journals, `commit_window` how long a commit waits for company.
+    `context_tokens` is what the model can read, answer included. `models` are the names that `/v1/models` lists; any
+    other name is answered too. `header_grace` is how long an engine may fail with a proper status before a stream's
+    headers are sent.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    journals: Path
+    sampling: SamplingProfile = SamplingProfile()
+    context_tokens: Positive | None = None
+    models: tuple[str, ...] = ("polar-policy",)
+    max_body_bytes: Positive = 64 * 1024 * 1024
+    max_calls: Positive = 4096
+    max_calls_per_session: Positive = 16
+    header_grace: Seconds = 1.0
+    keep_alive: Seconds = 15.0
+    retry_after: Seconds = 1.0
+    commit_window: Annotated[float, Field(ge=0)] = 0.0
