@@ -1,0 +1,116 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""The token forest of a session: every model call once, with exactly the tokens that were read and sampled.
+
+Invariant: a turn with edge `continue` has a context that begins with all tokens of its parent. It is checked token by
+token on every append, whatever the gateway believed; where it fails, the turn begins a new chain with its cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from nemo_gym_polar.chat import Conversation
+from nemo_gym_polar.forest.canonical import digest_bytes
+from nemo_gym_polar.forest.check import check_generation
+from nemo_gym_polar.forest.evidence import weigh_request, weigh_turn
+from nemo_gym_polar.forest.labels import begin, outranks
+from nemo_gym_polar.forest.matching import Answers, Match, follow
+from nemo_gym_polar.forest.placement import Place, place
+from nemo_gym_polar.forest.store import TurnStore
+from nemo_gym_polar.forest.tree import Node
+from nemo_gym_polar.forest.turn import Cause, Generation, Status, Turn
+from nemo_gym_polar.tokens import Int32
+
+
+class Forest(TurnStore):
+    """A turn store that grows by model calls. Not thread-safe: it belongs to the loop that serves the session."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id)
+        self._answers = Answers()
+
+    def match(self, conversation: Conversation, hints: Mapping[str, str] | None = None) -> Match:
+        """Where `conversation` belongs; what it reveals about earlier answers is marked at once."""
+        match = follow(self.tree, self.turns, self._answers, conversation)
+        if match is None:
+            main = self._main_conversation(conversation)
+            match = begin(self.turns, self.answer, main, conversation, hints or {})
+        weigh_request(self, match)
+        return match
+
+    def append(self, match: Match, generation: Generation) -> Turn:
+        """Add a call. Raises a `TokenError` if what the engine sent can't be trusted; the forest is then unchanged."""
+        check_generation(generation)
+        request = self._request_node(match)
+        where = place(self, match, request, generation)
+        turn = self._turn(where, request, generation, match.drift)
+        self.restore(turn)
+        weigh_turn(self, turn)
+        return turn
+
+    def restore(self, turn: Turn) -> None:
+        super().restore(turn)
+        answer = self.answer(turn)
+        if answer is not None:
+            self._answers.add(turn.index, answer)
+
+    def _request_node(self, match: Match) -> Node:
+        messages = match.conversation.messages
+        start = match.known or self.tree.add_root(match.conversation.tools)
+        return self.tree.extend(start, messages[start.depth :])
+
+    def _turn(self, where: Place, request: Node, generation: Generation, drift: Cause | None) -> Turn:
+        delta = _frozen(generation.context[where.shared :])
+        sampled = _frozen(generation.sampled)
+        above = b"" if where.parent is None else self.turns[where.parent].digest
+        return Turn(
+            index=len(self.turns),
+            parent=where.parent,
+            edge=where.edge,
+            shared=where.shared,
+            delta=delta,
+            sampled=sampled,
+            logprobs=_frozen(generation.logprobs),
+            digest=turn_digest(above, where.shared, delta, sampled),
+            request=request.index,
+            answer=self._reply(request, generation),
+            cause=where.cause,
+            drift=drift,
+            status=generation.status,
+            finish_reason=generation.finish_reason,
+            versions=generation.versions,
+            flags=generation.flags,
+            response_id=generation.response_id,
+            model=generation.model,
+            dialect=generation.dialect,
+            started=generation.started,
+            ended=generation.ended,
+            side={name: _frozen(rows[where.shared :]) for name, rows in generation.side.items()},
+        )
+
+    def _reply(self, request: Node, generation: Generation) -> int | None:
+        unheard = generation.status in (Status.FAILED, Status.PARTIAL) and not generation.message.parts
+        return None if unheard else self.tree.add_reply(request, generation.message).index
+
+    def _main_conversation(self, conversation: Conversation) -> Conversation | None:
+        """The task's own conversation, unless `conversation` is about to take its place."""
+        turn = self.main
+        if turn is None:
+            return None
+        main = self.conversation(turn)
+        return None if not turn.continued and outranks(main, conversation) else main
+
+
+def turn_digest(above: bytes, shared: int, delta: Int32, sampled: Int32) -> bytes:
+    """A turn's digest from its parent's, so that a changed token shows in every turn after it."""
+    return digest_bytes(above, shared.to_bytes(8, "little"), delta.tobytes(), sampled.tobytes())
+
+
+def _frozen[T: np.generic](array: np.ndarray[tuple[int, ...], np.dtype[T]]) -> np.ndarray[tuple[int, ...], np.dtype[T]]:
+    """An own, read-only copy: a slice would keep the engine's whole answer alive."""
+    copy = np.array(array)
+    copy.flags.writeable = False
+    return copy

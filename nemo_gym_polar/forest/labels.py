@@ -1,0 +1,103 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""What kind of conversation begins here: the task itself, a sub-agent, a compacted history, a side call?
+
+Harnesses label little on the wire, so the shape decides: who is asked with which tools, whose tool call holds the
+words that the new conversation starts with, whose answer it quotes as a summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from nemo_gym_polar.chat import Conversation, Message, Tool
+from nemo_gym_polar.forest.matching import Match
+from nemo_gym_polar.forest.turn import Edge, Status, Turn
+
+SUB_AGENT_HEADERS = frozenset(
+    {"x-openai-subagent", "x-codex-parent-thread-id", "x-claude-code-agent-id", "x-parent-session-id"}
+)
+_SUMMARY_CHARACTERS = 32
+_PROMPT_CHARACTERS = 8
+
+Answer = Callable[[Turn], Message | None]
+
+
+def begin(
+    turns: Sequence[Turn],
+    answer: Answer,
+    main: Conversation | None,
+    conversation: Conversation,
+    hints: Mapping[str, str],
+) -> Match:
+    """The match of a conversation whose history holds no known answer. `main` is the task's own, if it has begun."""
+    if main is None:
+        return Match(conversation, Edge.ROOT)
+    if SUB_AGENT_HEADERS & hints.keys():
+        return Match(conversation, Edge.SUB_AGENT, _spawner(turns, answer, conversation))
+    if (summary := _summarised(turns, answer, conversation)) is not None:
+        return Match(conversation, Edge.COMPACTION, summary)
+    if main.tools and not _names(main.tools) & _names(conversation.tools):
+        return Match(conversation, Edge.SIDE_CALL)
+    spawner = _spawner(turns, answer, conversation)
+    if spawner is not None or _system_text(main) != _system_text(conversation):
+        return Match(conversation, Edge.SUB_AGENT, spawner)
+    return Match(conversation, Edge.ROOT)
+
+
+def outranks(main: Conversation, conversation: Conversation) -> bool:
+    """Whether `conversation` is the task itself and `main`, which came first, only a call to set it up."""
+    return bool(conversation.tools) and not main.tools
+
+
+def _names(tools: tuple[Tool, ...]) -> set[str]:
+    return {tool.name for tool in tools}
+
+
+def _system_text(conversation: Conversation) -> str:
+    return "\n".join(message.text for message in conversation.messages if message.role == "system")
+
+
+def _summarised(turns: Sequence[Turn], answer: Answer, conversation: Conversation) -> int | None:
+    """The turn whose answer, a text without tool calls, is quoted in what others say here."""
+    said = "\n".join(message.text for message in conversation.messages if message.role != "assistant")
+    for turn in reversed(turns):
+        message = answer(turn)
+        text = message.text.strip() if message and not message.tool_calls else ""
+        if len(text) >= _SUMMARY_CHARACTERS and text in said:
+            return turn.index
+    return None
+
+
+def _spawner(turns: Sequence[Turn], answer: Answer, conversation: Conversation) -> int | None:
+    """The turn that started this agent: its call's arguments hold the prompt, or it alone waits for a result."""
+    prompt = "\n".join(message.text for message in conversation.messages if message.role == "user")
+    waiting: list[int] = []
+    for turn in reversed(turns):
+        message = answer(turn)
+        if message is None or not message.tool_calls:
+            continue
+        if any(_holds(call.arguments, prompt) for call in message.tool_calls):
+            return turn.index
+        if not turn.continued and turn.status is Status.KEPT:
+            waiting.append(turn.index)
+    return waiting[0] if len(waiting) == 1 else None
+
+
+def _holds(arguments: str, prompt: str) -> bool:
+    try:
+        value = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return False
+    return any(len(text) >= _PROMPT_CHARACTERS and text in prompt for text in _texts(value))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value.strip()
+    elif isinstance(value, list | dict):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)

@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""Where a turn hangs, proven by its tokens.
+
+Messages propose a parent, tokens decide: only a context that begins with every token of the parent continues it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nemo_gym_polar.forest.matching import Match, last_with_tokens
+from nemo_gym_polar.forest.store import TurnStore
+from nemo_gym_polar.forest.tree import Node
+from nemo_gym_polar.forest.turn import Cause, Edge, Generation, Status, Turn
+from nemo_gym_polar.tokens import Int32
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A context is the first `shared` tokens of `parent`'s sequence and then its own."""
+
+    parent: int | None
+    edge: Edge
+    shared: int = 0
+    cause: Cause | None = None
+
+
+def place(store: TurnStore, match: Match, request: Node, generation: Generation) -> Place:
+    if generation.status is Status.FAILED:
+        return _unread(store, match)
+    # Asked again here, not in `match`: the first attempt may have finished in between.
+    retried = last_with_tokens(request, store.turns)
+    if retried is not None:
+        return Place(retried, Edge.RETRY, common_prefix(store.context(retried), generation.context))
+    if match.edge is Edge.CONTINUE and match.parent is not None:
+        return _after(store, match, match.parent, generation.context)
+    return _apart(store, match, generation.context)
+
+
+def common_prefix(known: Int32, context: Int32) -> int:
+    """How many leading tokens two sequences share."""
+    length = min(len(known), len(context))
+    different = known[:length] != context[:length]
+    return int(different.argmax()) if different.any() else length
+
+
+def _unread(store: TurnStore, match: Match) -> Place:
+    """A failed call: nobody knows its context, so it repeats its parent's."""
+    if match.parent is None:
+        return Place(None, match.edge, cause=match.cause)
+    parent = store[match.parent]
+    shared = parent.context_length if match.edge is Edge.RETRY else parent.length
+    return Place(parent.index, match.edge, shared, match.cause)
+
+
+def _after(store: TurnStore, match: Match, parent: int, context: Int32) -> Place:
+    known = _last_with_tokens(store, store[parent])
+    if known is None:
+        return Place(parent, Edge.ROOT, cause=Cause.TOKENS_MISSING)
+    tokens = store.tokens(known.index)
+    shared = common_prefix(tokens, context)
+    if shared == len(tokens):
+        return Place(known.index, Edge.CONTINUE, shared)
+    cause = Cause.TOKENS_MISSING if known.index != parent else match.drift or _cause(store, known, shared)
+    return Place(known.index, Edge.ROOT, shared, cause)
+
+
+def _apart(store: TurnStore, match: Match, context: Int32) -> Place:
+    if match.parent is None:
+        return Place(None, match.edge, cause=match.cause)
+    shared = common_prefix(store.tokens(match.parent), context)
+    edge = Edge.ROOT if match.edge is Edge.RETRY else match.edge
+    return Place(match.parent, edge, shared, match.cause)
+
+
+def _last_with_tokens(store: TurnStore, turn: Turn) -> Turn | None:
+    """The nearest turn at or above `turn` that has tokens."""
+    while not turn.has_tokens:
+        if turn.parent is None:
+            return None
+        turn = store[turn.parent]
+    return turn
+
+
+def _cause(store: TurnStore, turn: Turn, position: int) -> Cause:
+    """Why the engine's rendering leaves the known tokens at `position`: by whose answer that is."""
+    while position < turn.shared and turn.parent is not None:
+        turn = store[turn.parent]
+    answer = store.answer(turn)
+    if position < turn.context_length or answer is None:
+        return Cause.HISTORY_REWRITTEN
+    if answer.reasoning.strip():
+        return Cause.THINKING_STRIPPED
+    return Cause.ARGUMENTS_CHANGED if answer.tool_calls else Cause.TOKEN_BOUNDARY

@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""A turn: one model call, a node of the forest.
+
+A turn stores only what is new: its context is the first `shared` tokens of its parent's sequence (context and sampled
+tokens) followed by `delta`. So a retry costs nothing, and a chain that breaks in the middle costs only its new tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from numpy.typing import NDArray
+
+from nemo_gym_polar.chat import Dialect, FinishReason, Message
+from nemo_gym_polar.tokens import Float32, Int32, VersionSpan
+
+SideArrays = Mapping[str, NDArray[Any]]
+
+
+class Edge(StrEnum):
+    """Why a turn follows another."""
+
+    ROOT = "root"
+    """Begins a chain. With a parent: the conversation goes on, but not from the same tokens; `cause` says why."""
+    CONTINUE = "continue"
+    """Its context begins with every token of its parent, proven token by token."""
+    RETRY = "retry"
+    """Asks again what its parent was asked; a sibling, not a child, as far as tokens go."""
+    SUB_AGENT = "sub_agent"
+    """Begins another agent's conversation, started by its parent."""
+    COMPACTION = "compaction"
+    """Writes the summary of a history that grew too long, or begins the conversation that starts from one."""
+    SIDE_CALL = "side_call"
+    """A call beside the task: a title, a quota probe, a search."""
+
+
+class Status(StrEnum):
+    """What became of an answer."""
+
+    KEPT = "kept"
+    """The harness has it: a later request repeats it, or it was delivered and nothing says otherwise."""
+    UNSEEN = "unseen"
+    """Sampled to its end, but the harness left before it came, or asked again and went on from another answer."""
+    PARTIAL = "partial"
+    """Generation was cut short, so the harness can't have the whole answer."""
+    FAILED = "failed"
+    """Nothing to train on: the engine failed, sent no ids, or the answer could not be made durable."""
+
+
+class Cause(StrEnum):
+    """Why a conversation that goes on from a turn does not go on from its tokens."""
+
+    THINKING_STRIPPED = "thinking_stripped"
+    ARGUMENTS_CHANGED = "arguments_changed"
+    SYSTEM_CHANGED = "system_changed"
+    TOOLS_CHANGED = "tools_changed"
+    HISTORY_REWRITTEN = "history_rewritten"
+    ANSWER_DROPPED = "answer_dropped"
+    """The history goes on from the parent's question as if it had not been answered."""
+    TOKEN_BOUNDARY = "token_boundary"
+    """Same text, other tokens: the engine re-tokenised it differently from what was sampled."""
+    TOKENS_MISSING = "tokens_missing"
+    """The parent's tokens are unknown."""
+
+
+class Flag(StrEnum):
+    """Why a turn's log-probabilities are not the policy's own; such turns are context, never loss."""
+
+    NOT_POLICY = "not_policy"
+    """Another model answered."""
+    CONSTRAINED = "constrained"
+    """A grammar or a forced tool choice masked the distribution."""
+    TEMPERATURE = "temperature"
+    """Sampled at one temperature, reported at another."""
+    TRUNCATED = "truncated"
+    """top-p, top-k or min-p cut the distribution."""
+    PENALTIES = "penalties"
+    """Repetition, presence or frequency penalties, or a logit bias."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generation:
+    """What an engine did for one call, as the forest takes it.
+
+    `context` [C] and `sampled` [S] are int32 ids, `logprobs` [S] float32 natural logarithms. `versions` cover [0, S),
+    or are empty where the engine doesn't tell. `side` arrays (routed experts, image hashes) have one row per token of
+    context and sampled together, C + S; the forest keeps only the rows of new tokens. Times are Unix seconds.
+    """
+
+    context: Int32
+    sampled: Int32
+    logprobs: Float32
+    message: Message
+    finish_reason: FinishReason = "stop"
+    versions: tuple[VersionSpan, ...] = ()
+    status: Status = Status.KEPT
+    flags: frozenset[Flag] = frozenset()
+    response_id: str = ""
+    model: str = ""
+    dialect: Dialect = "chat"
+    started: float = 0.0
+    ended: float = 0.0
+    side: SideArrays = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """One model call. `delta` [D] and `sampled` [S] are int32, `logprobs` [S] float32; context length is shared + D.
+
+    `digest` chains the tokens of all turns up to this one; `request` names the message node that was asked, `answer`
+    the one that was answered. `drift` is a harmless change in how the harness repeated the parent's answer.
+    """
+
+    index: int
+    parent: int | None
+    edge: Edge
+    shared: int
+    delta: Int32
+    sampled: Int32
+    logprobs: Float32
+    digest: bytes
+    request: int
+    answer: int | None
+    cause: Cause | None = None
+    drift: Cause | None = None
+    status: Status = Status.KEPT
+    continued: bool = False
+    finish_reason: FinishReason = "stop"
+    versions: tuple[VersionSpan, ...] = ()
+    flags: frozenset[Flag] = frozenset()
+    response_id: str = ""
+    model: str = ""
+    dialect: Dialect = "chat"
+    started: float = 0.0
+    ended: float = 0.0
+    side: SideArrays = field(default_factory=dict)
+
+    @property
+    def has_tokens(self) -> bool:
+        """False where the engine gave none: `delta` is then empty for want of knowledge."""
+        return self.status is not Status.FAILED
+
+    @property
+    def context_length(self) -> int:
+        return self.shared + len(self.delta)
+
+    @property
+    def length(self) -> int:
+        """Tokens of context and answer together."""
+        return self.shared + len(self.delta) + len(self.sampled)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A later finding about a turn; None leaves a field as it is."""
+
+    turn: int
+    status: Status | None = None
+    edge: Edge | None = None
+    continued: bool | None = None
