@@ -24,7 +24,7 @@ from nemo_gym_polar.forest.errors import JournalError
 
 @dataclass(slots=True)
 class LogFile:
-    """An open file that only grows. `size` is the durable length; after an `error` nothing more is written."""
+    """An open file that only grows, to `size` bytes of whole records; after an `error` nothing more is written."""
 
     path: Path
     descriptor: int
@@ -62,7 +62,7 @@ class Committer:
         await done
 
     def post(self, file: LogFile, data: bytes) -> None:
-        """Write `data` with the next commit, without waiting; a failure shows at the next `append`."""
+        """Write `data`, but leave it to the next `append` to sync it, and to tell if it failed."""
         self._queue.put(_Append(file, data, None))
 
     def close(self) -> None:
@@ -105,21 +105,23 @@ def _write(file: LogFile, data: bytes) -> None:
 
 
 def _finish(appends: list[_Append]) -> None:
-    """Sync one file and settle its appends."""
+    """Sync one file, if anybody waits for that, and settle its appends."""
     file = appends[0].file
-    _sync(file, sum(len(append.data) for append in appends))
+    if any(append.done is not None for append in appends):
+        _sync(file)
+    if file.error is None:
+        file.size += sum(len(append.data) for append in appends)
     for append in appends:
         append.error = file.error
     if any(append.last for append in appends):
         _close(file)
 
 
-def _sync(file: LogFile, written: int) -> None:
+def _sync(file: LogFile) -> None:
     if file.error is not None:
         return
     try:
         os.fdatasync(file.descriptor)
-        file.size += written
     except OSError as error:
         _give_up(file, error)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -78,13 +78,15 @@ class Journal:
         """Durable bytes."""
         return self._file.size
 
-    async def append(self, turn: Turn) -> None:
-        """Make a turn durable."""
-        await self._committer.append(self._file, frame(Kind.TURN, self._codec.encode(turn)))
+    async def append(self, turn: Turn, marks: Iterable[Mark] = ()) -> None:
+        """Make a turn durable, and the marks that belong to it."""
+        records = [frame(Kind.TURN, self._codec.encode(turn)), *map(_mark_record, marks)]
+        await self._committer.append(self._file, b"".join(records))
 
-    def mark(self, mark: Mark) -> None:
-        """Write a mark with the next commit."""
-        self._committer.post(self._file, frame(Kind.MARK, encode_mark(mark)))
+    def mark(self, marks: Iterable[Mark]) -> None:
+        """Write marks with the next commit."""
+        if data := b"".join(map(_mark_record, marks)):
+            self._committer.post(self._file, data)
 
     async def close(self, outcome: Mapping[str, Any] | None = None) -> None:
         """Write how the session ended and close the file."""
@@ -132,6 +134,10 @@ def _read(record: Record, recovered: Recovered, codec: TurnCodec, path: Path) ->
         case unknown:
             raise JournalFormatError(f"{path} holds a record of unknown kind {unknown}")
     return codec
+
+
+def _mark_record(mark: Mark) -> bytes:
+    return frame(Kind.MARK, encode_mark(mark))
 
 
 def _make(path: Path) -> int:

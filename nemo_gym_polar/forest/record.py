@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import struct
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,15 +51,15 @@ class TurnCodec:
     def encode(self, turn: Turn) -> bytes:
         arrays = {"delta": turn.delta, "sampled": turn.sampled, "logprobs": turn.logprobs, **turn.side}
         fields = orjson.dumps({**_fields(turn), "nodes": self._new_nodes(), "arrays": _shapes(arrays)})
-        text = _compress(fields)
-        numbers = _compress(b"".join(map(_planes, arrays.values())))
+        text = _ZSTD.compressor.compress(fields)
+        numbers = _ZSTD.compressor.compress(b"".join(map(_planes, arrays.values())))
         return _SIZES.pack(len(text), len(numbers)) + text + numbers
 
     def decode(self, payload: bytes) -> Turn:
         """Rebuild a turn and its message nodes; the turn itself is not yet in the forest."""
         size, _ = _SIZES.unpack_from(payload)
-        fields = orjson.loads(_decompress(payload[_SIZES.size : _SIZES.size + size]))
-        arrays = _split(_decompress(payload[_SIZES.size + size :]), fields.pop("arrays"))
+        fields = orjson.loads(_ZSTD.decompressor.decompress(payload[_SIZES.size : _SIZES.size + size]))
+        arrays = _split(_ZSTD.decompressor.decompress(payload[_SIZES.size + size :]), fields.pop("arrays"))
         self._add_nodes(fields.pop("nodes"))
         return _turn(fields, arrays)
 
@@ -142,9 +143,12 @@ def _split(data: bytes, shapes: list[Any]) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _compress(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor(level=_LEVEL).compress(data)
+class _Zstd(threading.local):
+    """Compression contexts are big and not thread-safe: one of each for a thread."""
+
+    def __init__(self) -> None:
+        self.compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        self.decompressor = zstandard.ZstdDecompressor()
 
 
-def _decompress(data: bytes) -> bytes:
-    return zstandard.ZstdDecompressor().decompress(data)
+_ZSTD = _Zstd()

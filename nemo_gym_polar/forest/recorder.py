@@ -48,24 +48,18 @@ class Recorder:
         """
         turn = self.forest.append(match, generation)
         try:
-            await self.journal.append(turn)
+            await self.journal.append(turn, self.forest.drain_marks())
         except JournalError:
             self.forest.mark(turn.index, status=Status.FAILED)
             raise
-        finally:
-            self._write_marks()
         return turn
 
     def unseen(self, turn: Turn) -> None:
         """The harness left before its answer was sent. A later request that repeats the answer takes this back."""
         if turn.status is Status.KEPT and not turn.continued:
             self.forest.mark(turn.index, status=Status.UNSEEN)
-            self._write_marks()
+            self.journal.mark(self.forest.drain_marks())
 
     async def close(self, outcome: Mapping[str, Any] | None = None) -> None:
-        self._write_marks()
+        self.journal.mark(self.forest.drain_marks())
         await self.journal.close(outcome)
-
-    def _write_marks(self) -> None:
-        for mark in self.forest.drain_marks():
-            self.journal.mark(mark)

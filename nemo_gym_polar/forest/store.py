@@ -31,6 +31,7 @@ class TurnStore:
         self.turns: list[Turn] = []
         self.tree = MessageTree()
         self._marks: list[Mark] = []
+        self._tip = (-1, _EMPTY)
 
     def __len__(self) -> int:
         return len(self.turns)
@@ -47,6 +48,8 @@ class TurnStore:
 
     def tokens(self, index: int) -> Int32:
         """Context and sampled tokens of a turn."""
+        if index == self._tip[0]:
+            return self._tip[1]
         turn = self[index]
         return self._gather(turn, turn.length)
 
@@ -92,6 +95,11 @@ class TurnStore:
         self.tree.nodes[turn.request].requests.append(turn.index)
         if turn.answer is not None:
             self.tree.link_reply(self.tree.nodes[turn.answer], turn.index)
+
+    def remember(self, index: int, tokens: Int32) -> None:
+        """Keep the sequence of the turn that most likely continues, so that it need not be gathered again."""
+        tokens.flags.writeable = False
+        self._tip = (index, tokens)
 
     def mark(
         self, index: int, *, status: Status | None = None, edge: Edge | None = None, continued: bool | None = None

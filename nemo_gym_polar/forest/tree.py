@@ -92,6 +92,12 @@ class MessageTree:
         latest = node.latest
         if latest is not None and (latest.message == message or latest.echo == message):
             return latest
+        found = self._find(node, message)
+        if found is not None:
+            node.latest, found.echo = found, message  # the next request says it the same way
+        return found
+
+    def _find(self, node: Node, message: Message) -> Node | None:
         if message.role != "assistant" or not node.replies:
             return self._known(node, message)
         return self._by_call_ids(node, message) or self._known(node, message) or self._loosely(node, message)
@@ -129,16 +135,9 @@ class MessageTree:
     def _repeats(self, reply: Node, message: Message) -> bool:
         assert reply.message is not None
         echo = compare(reply.message, message)
-        if echo.same and echo.drift is not None:
-            self.alias(reply, message, echo.drift)
+        if echo.same:
+            reply.drift = echo.drift
         return echo.same
-
-    def alias(self, node: Node, echo: Message, drift: Cause) -> None:
-        """From now on `echo` is another way to say `node`'s message."""
-        assert node.parent is not None
-        node.echo, node.drift = echo, drift
-        node.parent.latest = node
-        self._by_digest.setdefault(digest_bytes(node.parent.digest, message_digest(echo)), node)
 
     def path(self, node: Node) -> list[Node]:
         """From the first message to `node`, the root left out."""
