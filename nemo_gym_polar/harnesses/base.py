@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, Protocol
 
-from nemo_gym_polar.runtimes.base import Exit
+from nemo_gym_polar.runtimes.base import Exit, Mount
+
+__all__ = ["Harness", "HarnessContext", "HarnessStatus", "Launch", "Mount"]
 
 HarnessStatus = Literal["completed", "failed", "timeout"]
 
@@ -26,14 +27,6 @@ class HarnessContext:
     workspace: str
     context_tokens: int
     max_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """A host directory that the runtime shows read-only at `target`, a path equal on every machine."""
-
-    source: Path
-    target: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,31 @@ from pathlib import Path
 from typing import Protocol
 
 
+class SandboxError(Exception):
+    """The sandbox itself failed: it did not start, it died, or it was asked for what it can't give."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a command ended. `code` is None when it was killed for time; tails are the last bytes of each stream."""
+    """How a command ended. `code` is None when it was killed; tails are the last bytes of each stream.
+
+    `killed_for` names the limit that it broke («» if none): `time`, `output` or `processes`.
+    """
 
     code: int | None
     timed_out: bool
     stdout: bytes
     stderr: bytes
     seconds: float
+    killed_for: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A host directory that the runtime shows read-only at `target`, a path equal on every machine."""
+
+    source: Path
+    target: str
 
 
 class Runtime(Protocol):

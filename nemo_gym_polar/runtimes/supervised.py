@@ -1,0 +1,165 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""A sandbox whose first process is our supervisor: what `bubblewrap` and `local` share.
+
+The supervisor ends when its stdin closes, which the kernel does for us when this process dies in any way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from nemo_gym_polar.runtimes.base import Exit, SandboxError
+from nemo_gym_polar.runtimes.channel import Channel
+from nemo_gym_polar.runtimes.inside.processes import descendants
+from nemo_gym_polar.runtimes.limits import Limits
+from nemo_gym_polar.runtimes.log import BoundedLog
+
+INSIDE = Path(__file__).with_name("inside")
+KEEP = 1 << 16  # bytes of each stream that an `Exit` carries
+MAX_READ = 16 << 20
+START_SECONDS = 20.0
+ANSWER_SECONDS = 30.0
+GRACE_SECONDS = 10.0  # a command's own limit is kept inside; this much later we stop believing in the sandbox
+
+
+def supervise(parent: str) -> str:
+    """Python code that starts the supervisor from the directory `parent`/inside, without `site` or the environment."""
+    return f"import sys; sys.path.insert(0, {parent!r}); from inside.supervisor import main; main()"
+
+
+class SupervisedRuntime(ABC):
+    """Implements `Runtime` on a supervisor; a subclass says how to start it and what surrounds it."""
+
+    workspace: str
+    home: str
+    gateway_url: str
+    limits: Limits
+
+    def __init__(self) -> None:
+        self.process: asyncio.subprocess.Process | None = None
+        self.channel: Channel | None = None
+        self.turn = asyncio.Lock()
+
+    @abstractmethod
+    def command(self, config: str) -> list[str]:
+        """The command line that starts the supervisor with its JSON `config`."""
+
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """What the supervisor must know (see `inside/supervisor.py`)."""
+
+    @abstractmethod
+    def environment(self) -> dict[str, str]:
+        """What every command gets unless it says otherwise."""
+
+    @abstractmethod
+    def explain(self, failure: str) -> str:
+        """Why the sandbox did not start, in one line, with the remedy."""
+
+    async def start(self) -> None:
+        with tempfile.TemporaryFile() as stderr:
+            try:
+                await self.spawn(stderr)
+                assert self.channel
+                await asyncio.wait_for(self.channel.ready, START_SECONDS)
+            except (SandboxError, OSError) as error:
+                await self.stop()
+                reason = last_line(stderr) or str(error) or f"no answer within {START_SECONDS:.0f} s"
+                raise SandboxError(self.explain(reason)) from None
+            except BaseException:
+                await self.stop()
+                raise
+
+    async def spawn(self, stderr: IO[bytes]) -> None:
+        pipe = asyncio.subprocess.PIPE
+        argv = self.command(json.dumps(self.config()))
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=pipe, stdout=pipe, stderr=stderr, start_new_session=True, env={"PATH": "/usr/bin:/bin"}
+        )
+        assert process.stdin and process.stdout
+        self.process, self.channel = process, Channel(process.stdout, process.stdin)
+
+    async def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float, log: Path | None = None
+    ) -> Exit:
+        """Run a command to its end; nothing that it started is alive afterwards."""
+        fields: dict[str, Any] = {"argv": list(argv), "env": {**self.environment(), **(env or {})}, "keep": KEEP}
+        fields |= {"timeout": timeout, "log_limit": self.limits.log_bytes if log else 0}
+        with contextlib.ExitStack() as stack:
+            output = stack.enter_context(BoundedLog(log)) if log else None
+            async with self.turn:
+                began = time.monotonic()
+                call = self.connected.call("run", output=output, within=timeout + GRACE_SECONDS, **fields)
+                try:
+                    header, tails = await call
+                except asyncio.CancelledError:
+                    self.connected.tell("kill")
+                    raise
+            if output:
+                output.note_lost(header["output"])
+        seconds = min(header["seconds"], time.monotonic() - began)
+        return ended(header, tails, seconds)
+
+    async def write(self, path: str, data: bytes) -> None:
+        await self.connected.call("write", data, within=ANSWER_SECONDS, path=path)
+
+    async def read(self, path: str) -> bytes:
+        call = self.connected.call("read", within=ANSWER_SECONDS, path=path, limit=MAX_READ)
+        return (await call)[1]
+
+    async def alive(self) -> bool:
+        """True if the supervisor answers."""
+        if self.channel is None:
+            return False
+        try:
+            await self.channel.call("ping", within=ANSWER_SECONDS)
+        except SandboxError:
+            return False
+        return True
+
+    @property
+    def connected(self) -> Channel:
+        if self.channel is None:
+            raise SandboxError("the sandbox is not started")
+        return self.channel
+
+    async def stop(self) -> None:
+        """End every process in the sandbox, kindly or not. Safe at any time, also twice and while being cancelled."""
+        await asyncio.shield(asyncio.ensure_future(self.end()))
+
+    async def end(self) -> None:
+        process, channel = self.process, self.channel
+        self.process = self.channel = None
+        if process is None or channel is None:
+            return
+        channel.writer.close()
+        try:
+            await asyncio.wait_for(process.wait(), GRACE_SECONDS)
+        except TimeoutError:
+            for pid in (*descendants(process.pid), process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            await process.wait()
+        await channel.close()
+
+
+def ended(header: Mapping[str, Any], tails: bytes, seconds: float) -> Exit:
+    reason, split = header["killed_for"], header["stdout"]
+    return Exit(header["code"], reason == "time", tails[:split], tails[split:], seconds, reason)
+
+
+def last_line(file: IO[bytes]) -> str:
+    file.seek(0)
+    lines = file.read(KEEP).decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""
