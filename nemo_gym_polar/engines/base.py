@@ -78,6 +78,9 @@ class TokenEngine(Protocol):
 
     async def sample(self, context: Int32, sampling: Sampling, *, session: str) -> Sampled: ...
 
+    async def check(self) -> None:
+        """Raises `EngineError` unless the engine answers."""
+
     def release(self, session: str) -> None:
         """The session has ended: its replica is free for others."""
 
@@ -88,6 +91,9 @@ class ChatEngine(Protocol):
     """Takes messages: the engine renders with its own template and parses its own tool calls."""
 
     async def chat(self, conversation: Conversation, sampling: Sampling, *, session: str) -> Rendered: ...
+
+    async def check(self) -> None:
+        """Raises `EngineError` unless the engine answers."""
 
     def release(self, session: str) -> None:
         """The session has ended: its replica is free for others."""

@@ -1,0 +1,121 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions over HTTP, for a gateway that runs by itself. Every route wants the admin token as its bearer."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Header, HTTPException, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from nemo_gym_polar.forest.builders import build
+from nemo_gym_polar.forest.forest import Forest
+from nemo_gym_polar.forest.trace import Trace
+from nemo_gym_polar.gateway.gateway import Gateway, UnknownSessionError
+from nemo_gym_polar.gateway.session import Session
+from nemo_gym_polar.gateway.settings import Positive, Seconds
+
+
+class SessionRequest(BaseModel):
+    """What may be asked of a new session; `timeout` is in seconds from now."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    session_id: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")] = None
+    model: str | None = None
+    timeout: Seconds | None = None
+    max_turns: Positive | None = None
+    max_tokens: Positive | None = None
+    metadata: dict[str, Any] = {}
+
+
+class SessionCreated(BaseModel):
+    """`base_url` ends before the provider's own path; `secret` is the API key."""
+
+    session_id: str
+    secret: str
+    base_url: str
+
+
+class SessionState(BaseModel):
+    session_id: str
+    turns: int
+    calls_in_flight: int
+    sampled_tokens: int
+
+
+class SessionFinished(BaseModel):
+    """`traces` is the file on the gateway's machine that holds them, one JSON object a line."""
+
+    session_id: str
+    turns: int
+    traces: str
+    trained_tokens: int
+    dropped: dict[str, int]
+
+
+def make_router(gateway: Gateway, *, admin_token: str, public_url: str | None, traces: Path) -> APIRouter:
+    """`public_url` is where harnesses reach the gateway (by default as the asker does), `traces` a directory."""
+
+    def authorize(authorization: Annotated[str, Header()] = "") -> None:
+        if not hmac.compare_digest(authorization.encode(), f"Bearer {admin_token}".encode()):
+            raise HTTPException(401, "the admin token is missing or wrong")
+
+    def session(session_id: str) -> Session:
+        try:
+            return gateway.session(session_id)
+        except UnknownSessionError as error:
+            raise HTTPException(404, str(error)) from None
+
+    router = APIRouter(prefix="/sessions", dependencies=[Depends(authorize)])
+
+    @router.post("", status_code=201)
+    async def create(asked: SessionRequest, request: Request) -> SessionCreated:
+        deadline = None if asked.timeout is None else time.monotonic() + asked.timeout
+        options = asked.model_dump(exclude={"timeout"})
+        try:
+            made = await gateway.open(**options, deadline=deadline)
+        except ValueError as error:
+            raise HTTPException(409, str(error)) from None
+        base = public_url or str(request.base_url).rstrip("/")
+        return SessionCreated(session_id=made.id, secret=made.secret, base_url=base + made.path)
+
+    @router.get("/{session_id}")
+    async def show(session: Annotated[Session, Depends(session)]) -> SessionState:
+        return SessionState(
+            session_id=session.id,
+            turns=len(session.forest),
+            calls_in_flight=len(session.calls),
+            sampled_tokens=session.budget.tokens,
+        )
+
+    @router.delete("/{session_id}")
+    async def finish(session: Annotated[Session, Depends(session)]) -> SessionFinished:
+        return await asyncio.to_thread(write_traces, await gateway.finish(session.id), traces)
+
+    return router
+
+
+def write_traces(forest: Forest, directory: Path) -> SessionFinished:
+    """Build the session's traces and write them to `directory`/<session>.jsonl."""
+    built = build(forest)
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{forest.session_id}.jsonl"
+    path.write_bytes(b"".join([_line(trace) for trace in built.traces]))
+    return SessionFinished(
+        session_id=forest.session_id,
+        turns=len(forest),
+        traces=str(path),
+        trained_tokens=built.trained_tokens,
+        dropped=dict(built.dropped),
+    )
+
+
+def _line(trace: Trace) -> bytes:
+    return orjson.dumps(trace, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)

@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway by itself, in front of any engine: what `polar serve` runs.
+
+With an admin token, sessions are made and finished over HTTP. Without one there is a single session, made at the start,
+and the gateway listens on the loopback interface only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from fastapi import FastAPI
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from nemo_gym_polar.engines.factory import EngineSettings, make_engine
+from nemo_gym_polar.gateway.app import make_app
+from nemo_gym_polar.gateway.gateway import Gateway
+from nemo_gym_polar.gateway.management import make_router, write_traces
+from nemo_gym_polar.gateway.server import serve
+from nemo_gym_polar.gateway.settings import GatewaySettings
+
+
+class ServeSettings(BaseModel):
+    """`public_url` is where harnesses reach the gateway, if that is not where it listens."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    engine: EngineSettings
+    gateway: GatewaySettings
+    traces: Path
+    host: str = "127.0.0.1"
+    port: int = 8399
+    uds: Path | None = None
+    admin_token: str | None = None
+    public_url: str | None = None
+
+    @model_validator(mode="after")
+    def _open_doors_need_a_token(self) -> ServeSettings:
+        if not self.admin_token and not _is_loopback(self.host):
+            raise ValueError(f"host={self.host} is reachable from other machines: set admin_token, or use 127.0.0.1")
+        return self
+
+
+def run_gateway(settings: ServeSettings, say: Callable[[str], None] = print) -> None:
+    """Serve until SIGINT or SIGTERM. Raises `EngineError` for a dead engine, `OSError` for a port that is taken."""
+    import uvloop
+
+    uvloop.run(serve_gateway(settings, say))
+
+
+async def serve_gateway(settings: ServeSettings, say: Callable[[str], None] = print) -> None:
+    async with Gateway(make_engine(settings.engine), settings.gateway) as gateway:
+        await gateway.mode.engine.check()
+        await _serve(gateway, settings, say)
+
+
+async def _serve(gateway: Gateway, settings: ServeSettings, say: Callable[[str], None]) -> None:
+    stop = _stop_event()
+    async with serve(
+        gateway, host=settings.host, port=settings.port, uds=settings.uds, app=_app(gateway, settings)
+    ) as at:
+        if settings.admin_token:
+            say(f"gateway on {at.url}; POST /sessions makes a session")
+            await stop.wait()
+            return
+        session = await gateway.open()
+        base_url = (settings.public_url or at.url) + session.path
+        say(f"gateway on {at.url}\nbase URL  {base_url}\nAPI key   {session.secret}")
+        await stop.wait()
+    finished = await asyncio.to_thread(write_traces, await gateway.finish(session.id), settings.traces)
+    say(f"{finished.turns} turns, {finished.trained_tokens} tokens to train on: {finished.traces}")
+
+
+def _app(gateway: Gateway, settings: ServeSettings) -> FastAPI:
+    if not settings.admin_token:
+        return make_app(gateway)
+    router = make_router(
+        gateway, admin_token=settings.admin_token, public_url=settings.public_url, traces=settings.traces
+    )
+    return make_app(gateway, router)
+
+
+def _stop_event() -> asyncio.Event:
+    stop = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    return stop
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
