@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent server and the resources server say to each other about one rollout.
+
+`POST /seed_session` opens a session, `POST /finish` ends it and builds its traces, `POST /verify` makes the NeMo Gym
+result. Token arrays cross once, for evaluators that read traces; the resources server keeps its own and delivers those.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from nemo_gym_polar.chat import Sampling
+from nemo_gym_polar.forest.trace import Trace, TraceKind
+from nemo_gym_polar.rollouts.task import BuilderSpec, SessionStatus
+
+
+class CreateParams(BaseModel):
+    """What is read of a row's `responses_create_params`; NeMo RL stamps its sampling values there."""
+
+    model_config = ConfigDict(extra="allow")
+
+    input: str | list[dict[str, Any]]
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_output_tokens)
+
+
+class Open(BaseModel):
+    """`timeout_seconds` from now on, model calls are refused."""
+
+    responses_create_params: CreateParams
+    task_id: str
+    session_id: str
+    timeout_seconds: Annotated[float, Field(gt=0)]
+
+
+class Opened(BaseModel):
+    """Where the harness finds its model: `url` and `path` together, or the Unix socket and `path`."""
+
+    session_id: str
+    secret: str
+    path: str
+    url: str
+    socket: str
+    model: str
+    context_tokens: int
+    max_tokens: int
+
+
+class Finish(BaseModel):
+    session_id: str
+    builder: BuilderSpec = BuilderSpec()
+
+
+class WireTrace(BaseModel):
+    """A trace as JSON; versions, which no evaluator reads, stay behind."""
+
+    session_id: str
+    index: int
+    kind: TraceKind
+    token_ids: list[int]
+    loss_mask: list[bool]
+    logprobs: list[float]
+    turns: tuple[int, ...]
+    parent: int | None
+    shared_prefix: int
+    finish_reason: str
+
+    @classmethod
+    def of(cls, trace: Trace) -> Self:
+        arrays = {name: getattr(trace, name).tolist() for name in ("token_ids", "loss_mask", "logprobs")}
+        names = ("session_id", "index", "kind", "turns", "parent", "shared_prefix", "finish_reason")
+        return cls.model_construct(**arrays, **{name: getattr(trace, name) for name in names})
+
+    def trace(self) -> Trace:
+        arrays = {
+            "token_ids": np.asarray(self.token_ids, np.int32),
+            "loss_mask": np.asarray(self.loss_mask, np.bool_),
+            "logprobs": np.asarray(self.logprobs, np.float32),
+        }
+        return Trace(**{**dict(self), **arrays})
+
+
+class Finished(BaseModel):
+    """The traces of a session; `turns` counts its model calls."""
+
+    traces: list[WireTrace]
+    dropped: dict[str, int]
+    turns: int
+
+
+class Verify(BaseModel):
+    """How the session ended, from the side of the sandbox."""
+
+    responses_create_params: dict[str, Any]
+    session_id: str
+    task_id: str
+    status: SessionStatus
+    reward: float
+    error: str | None = None
+    timing: dict[str, float] = {}
