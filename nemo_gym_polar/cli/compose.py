@@ -17,9 +17,9 @@ from typing import Any
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, OverrideType
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from nemo_gym_polar.cli import paths
@@ -57,7 +57,7 @@ def compose(recipe: Path, overrides: Sequence[str] = ()) -> Composed:
         _check_option(choice)
     base = _compose(recipe, [_line(override) for override in choices])
     for override in parsed:
-        if override.is_change_override() and override not in choices:
+        if override.type is OverrideType.CHANGE and override not in choices:
             _check_key(base, override)
     return _compose(recipe, overrides)
 
@@ -123,11 +123,10 @@ def _compose(recipe: Path, overrides: Sequence[str]) -> Composed:
 
 
 def _plain(config: DictConfig, recipe: Path) -> Composed:
-    choices = config.hydra.runtime.choices
+    with open_dict(config):
+        choices = config.pop("hydra").runtime.choices
     sources = {key: f"conf/{key}/{option}.yaml" for key, option in choices.items() if "/" not in str(key)}
-    values = OmegaConf.to_container(
-        OmegaConf.masked_copy(config, [key for key in config if key != "hydra"]), resolve=True
-    )
+    values = OmegaConf.to_container(config, resolve=True)
     assert isinstance(values, dict)
     return Composed({str(key): value for key, value in values.items()}, sources, recipe.name)
 

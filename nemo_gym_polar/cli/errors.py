@@ -11,13 +11,13 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import NoReturn
 
 import typer
 from aiohttp import ClientError
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from typer.exceptions import TyperException
 from typer.main import get_command
 
@@ -78,10 +78,16 @@ def explain(error: OSError | ClientError | EngineError | ValidationError) -> str
 
 
 def invalid_fields(error: ValidationError) -> list[str]:
-    """Each field that pydantic refuses, with the value and the reason."""
-    return [
-        f"{'.'.join(map(str, item['loc'])) or error.title}={item['input']!r}: {item['msg']}" for item in error.errors()
-    ]
+    """What pydantic refuses: `field=value: reason` each. Whole objects are not shown, they may hold secrets."""
+    return [_invalid_field(item["loc"], item["input"], item["msg"]) for item in error.errors()]
+
+
+def _invalid_field(place: tuple[int | str, ...], value: object, reason: str) -> str:
+    reason = reason.removeprefix("Value error, ")
+    field = ".".join(map(str, place))
+    if isinstance(value, Mapping | BaseModel):
+        return reason if reason.startswith(field) else f"{field}: {reason}"
+    return f"{field}={value!r}: {reason}"
 
 
 def _one_line(error: BaseException) -> str:

@@ -16,7 +16,7 @@ HEADER = (
 MAX_LINES = 400
 REGISTRY = re.compile(r"\b(pypi|pythonhosted|npmjs|yarnpkg|debian|ubuntu)\.(org|com|io|net)\b|\bdownload\.pytorch\b")
 # A directory of one machine. The sandbox's own home is no such place: it is the same everywhere.
-MACHINE = re.compile(r"(?<![\w.$}/])/(root|work|home|Users)/(?!agent\b)[A-Za-z.]")
+MACHINE = re.compile(r"(?<![\w.$}/])/((root|work)/[A-Za-z.]|(home|Users)/(?!agent\b)[A-Za-z.][\w.-]*/)")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError)\b")
 VERBATIM = {"LICENSE"}
 
@@ -81,7 +81,7 @@ def test_pins_carry_hashes_and_no_address(texts: dict[str, str]) -> None:
             assert "==" in entry and "--hash=sha256:" in entry, entry
 
 
-@pytest.mark.parametrize("bad", ["cd /" + "root/x", "see https://pypi" + ".org/x", "'/" + "home/me'"])
+@pytest.mark.parametrize("bad", ["cd /" + "root/x", "see https://pypi" + ".org/x", "'/" + "home/me/x'"])
 def test_the_patterns_see_a_breach(bad: str) -> None:
     assert REGISTRY.search(bad) or MACHINE.search(bad)
 

@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 TRAINER_ONLY = {"torch", "transformers", "vllm", "megatron", "safetensors", "tensorboard", "matplotlib"}
 TRAINER_ROOMS = {"policy", "training"}
-NO_NETWORK = {"aiohttp", "asyncio", "fastapi", "httpx", "requests", "socket", "starlette", "uvicorn"}
+NO_NETWORK = {"aiohttp", "fastapi", "httpx", "requests", "socket", "starlette", "uvicorn"}
 PURE_ROOMS = {"chat", "tokens", "dialects", "forest"}
 
 

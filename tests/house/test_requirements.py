@@ -4,8 +4,12 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import importlib.metadata
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -48,3 +52,37 @@ def test_files_of_pins_agree(repo: Path) -> None:
     for name in ("core", "torch", "uv"):
         part = pins(repo / f"requirements/{name}.txt")
         assert {key: version for key, version in part.items() if whole.get(key, version) != version} == {}
+
+
+def declared(project: dict[str, list[str]], *extras: str) -> set[str]:
+    return {canonicalize_name(Requirement(text).name) for extra in extras for text in project[extra]}
+
+
+@functools.cache
+def distributions() -> Mapping[str, list[str]]:
+    return importlib.metadata.packages_distributions()
+
+
+def third_party(path: Path) -> set[str]:
+    """The distributions that a module imports from, wherever in its text."""
+    owners = distributions()
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.split(".")[0])
+    return {canonicalize_name(owners[name][0]) for name in names if name in owners} - {"nemo-gym-polar"}
+
+
+EXTRAS = {"policy": ("train",), "training": ("train",), "environment": ("gym",)}
+
+
+def test_every_import_is_declared(repo: Path, project: dict[str, list[str]]) -> None:
+    package = repo / "nemo_gym_polar"
+    undeclared = []
+    for path in sorted(package.rglob("*.py")):
+        room = path.relative_to(package).parts[0]
+        allowed = declared(project, "", *EXTRAS.get(room, ()))
+        undeclared += [f"{path.relative_to(repo)} imports from {name}" for name in sorted(third_party(path) - allowed)]
+    assert not undeclared

@@ -1,0 +1,61 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""`polar`: the gateway by itself, what was kept of a session, and the state of this machine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from nemo_gym_polar import __version__
+from nemo_gym_polar.cli import doctor, errors, serve, traces
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__, rich_markup_mode="markdown")
+app.command("serve")(serve.serve)
+app.command("traces")(traces.show)
+
+
+def main() -> None:
+    errors.run("polar", app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """Options of `polar` itself."""
+
+
+@app.command("doctor")
+def examine(
+    directory: Annotated[Path, typer.Option(help="Where a run would write.")] = Path("runs"),
+    port: Annotated[int, typer.Option(help="The gateway's port; 0 for any free one.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Check that everything a run needs is here. Exit code 1 if something required is missing."""
+    findings = doctor.examine(directory, port)
+    if as_json:
+        typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        _print(findings)
+    if any(finding.required and not finding.ok for finding in findings):
+        raise typer.Exit(errors.FAILED)
+
+
+def _print(findings: list[doctor.Finding]) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    for finding in findings:
+        mark = "[green]ok  [/]" if finding.ok else "[red]FAIL[/]" if finding.required else "[yellow]warn[/]"
+        remedy = "" if finding.ok else f": {finding.remedy}"
+        console.print(f"{mark}  {finding.name:<11} {finding.detail}{remedy}")

@@ -1,0 +1,85 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""`polar serve`: a gateway by itself, in front of any engine."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from nemo_gym_polar.cli.errors import UsageError, invalid_fields
+from nemo_gym_polar.gateway.standalone import ServeSettings, run_gateway
+
+
+class Mode(StrEnum):
+    """Who renders prompts and parses answers: the gateway (tokens) or the engine (chat)."""
+
+    TOKENS = "tokens"
+    CHAT = "chat"
+
+
+def serve(
+    engine: Annotated[list[str], typer.Option(help="Base URL of the engine; again for each replica.")],
+    model: Annotated[str, typer.Option(help="The model's name at the engine.")] = "polar-policy",
+    mode: Annotated[
+        Mode, typer.Option(help="tokens: the gateway renders prompts. chat: the engine does.")
+    ] = Mode.TOKENS,
+    tokenizer: Annotated[Path | None, typer.Option(help="Directory with tokenizer.json, for tokens mode.")] = None,
+    renderer: Annotated[str, typer.Option(help="The model's chat format, for tokens mode.")] = "qwen3.5",
+    api_key: Annotated[str | None, typer.Option(envvar="POLAR_ENGINE_KEY", help="The engine's API key.")] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.", min=0, max=65535)] = 8399,
+    uds: Annotated[Path | None, typer.Option(help="A Unix socket to listen on as well.")] = None,
+    public_url: Annotated[str | None, typer.Option(help="Where harnesses reach the gateway, if elsewhere.")] = None,
+    admin_token: Annotated[
+        str | None,
+        typer.Option(envvar="POLAR_ADMIN_TOKEN", help="Make and finish sessions over HTTP with this bearer token."),
+    ] = None,
+    temperature: Annotated[
+        float, typer.Option(help="What training samples with; replaces the harness's.", min=0)
+    ] = 1.0,
+    top_p: Annotated[float, typer.Option(help="Likewise.", max=1)] = 1.0,
+    top_k: Annotated[int, typer.Option(help="Likewise; -1 for all.")] = -1,
+    max_tokens: Annotated[int | None, typer.Option(help="The most tokens in one answer.", min=1)] = None,
+    context_tokens: Annotated[int | None, typer.Option(help="What the model can read, answer included.", min=1)] = None,
+    journals: Annotated[Path, typer.Option(help="Directory of the sessions' journals.")] = Path("polar/journals"),
+    traces: Annotated[Path, typer.Option(help="Directory for the traces of finished sessions.")] = Path("polar/traces"),
+) -> None:
+    """Record what harnesses do with an engine.
+
+    Without an admin token there is one session; its base URL and API key are printed, Ctrl-C ends it and writes its
+    traces. With one, POST /sessions makes sessions.
+    """
+    sampling = {"temperature": temperature, "top_p": top_p, "top_k": top_k, "max_tokens": max_tokens}
+    asked: dict[str, Any] = {
+        "engine": {
+            "urls": engine,
+            "model": model,
+            "mode": mode,
+            "tokenizer": tokenizer and str(tokenizer),
+            "renderer": renderer,
+            "api_key": api_key,
+        },
+        "gateway": {
+            "journals": journals,
+            "models": [model],
+            "sampling": sampling,
+            "context_tokens": context_tokens,
+        },
+        "traces": traces,
+        "host": host,
+        "port": port,
+        "uds": uds,
+        "admin_token": admin_token,
+        "public_url": public_url,
+    }
+    try:
+        run_gateway(ServeSettings.model_validate(asked), say=typer.echo)
+    except ValidationError as error:
+        raise UsageError("; ".join(invalid_fields(error))) from error
+    except ValueError as error:
+        raise UsageError(str(error)) from error
