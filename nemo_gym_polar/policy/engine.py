@@ -80,6 +80,18 @@ class Engine:
     def version(self) -> str:
         return self._scheduler.version
 
+    @property
+    def prompt_tokens(self) -> int:
+        return self._scheduler.prompt_tokens
+
+    @property
+    def sampled_tokens(self) -> int:
+        return self._scheduler.sampled_tokens
+
+    @property
+    def weight_loads(self) -> int:
+        return self._scheduler.weight_loads
+
     async def finish(self, sequence: SampledSequence) -> None:
         """Run `sequence` to its end. Cancelling the caller aborts it."""
         async with aclosing(self._follow(sequence, _Watcher(every_token=False))) as moves:
@@ -147,10 +159,7 @@ class Engine:
             self._closed = True
         while not self._commands.empty():
             self._commands.get()()
-        left = self._scheduler.abort_all()
-        for sequence in left:
-            sequence.finish("error", error="the engine has stopped")
-        self._announce(left)
+        self._announce(self._scheduler.abort_all("error", error="the engine has stopped"))
         self._pause = None
         self._release_drained()
 

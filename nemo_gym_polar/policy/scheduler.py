@@ -20,7 +20,7 @@ from torch import Tensor
 
 from nemo_gym_polar.policy.decoder import Decoder
 from nemo_gym_polar.policy.sampling import Choice, describe, sample
-from nemo_gym_polar.policy.sequence import SampledSequence
+from nemo_gym_polar.policy.sequence import FinishReason, SampledSequence
 
 _NOT_FINITE = "the model's output is not finite; load finite weights"
 
@@ -46,6 +46,9 @@ class Scheduler:
         self._decoding: list[SampledSequence] = []
         self._reading: _Reading | None = None
         self.version = version
+        self.prompt_tokens = 0
+        self.sampled_tokens = 0
+        self.weight_loads = 0
 
     @property
     def running(self) -> int:
@@ -71,12 +74,12 @@ class Scheduler:
         sequence.finish("abort")
         return True
 
-    def abort_all(self) -> list[SampledSequence]:
+    def abort_all(self, reason: FinishReason = "abort", *, error: str | None = None) -> list[SampledSequence]:
         """End everything that runs or waits, and return it."""
         reading = [self._reading.sequence] if self._reading else []
         ended = [*self._decoding, *reading, *self._waiting]
         for sequence in ended:
-            sequence.finish("abort")
+            sequence.finish(reason, error=error)
         self._decoding, self._reading = [], None
         self._waiting.clear()
         return ended
@@ -85,6 +88,7 @@ class Scheduler:
         """Replace the weights between two steps. On a `WeightsError` nothing has changed."""
         self._decoder.load(weights)
         self.version = version or self.version
+        self.weight_loads += 1
         reading = [self._reading.sequence] if self._reading else []
         for sequence in reading:
             sequence.prompt_choices.clear()
@@ -116,6 +120,7 @@ class Scheduler:
     def _append(self, sequence: SampledSequence, choice: Choice) -> None:
         if math.isfinite(choice.logprob):
             sequence.append(choice, self.version)
+            self.sampled_tokens += 1
         else:
             sequence.finish("error", error=_NOT_FINITE)
 
@@ -153,6 +158,7 @@ class Scheduler:
         sequence = reading.sequence
         tokens = sequence.tokens_from(reading.next)[:budget]
         start, reading.next = reading.next, reading.next + len(tokens)
+        self.prompt_tokens += len(tokens)
         last, every = reading.next == sequence.length, _wants_prompt(sequence)
         logits = self._decoder.prefill(
             self._cache, len(self._decoding), tokens, start, first=reading.first, last=last, every=every

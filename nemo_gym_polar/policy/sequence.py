@@ -19,6 +19,18 @@ FinishReason = Literal["stop", "length", "abort", "error"]
 _NUMBERS = itertools.count()
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """What other threads may read of an answer: how many tokens it has, its text, and why it ended.
+
+    While it grows, text that a stop string may still take back is left out.
+    """
+
+    tokens: int = 0
+    text: str = ""
+    finish_reason: FinishReason | None = None
+
+
 @dataclass(slots=True, eq=False)
 class SampledSequence:
     """A prompt being continued. `text` leaves out a stop string that ended it; `choices` never leave out a token.
@@ -33,10 +45,10 @@ class SampledSequence:
     choices: list[Choice] = field(default_factory=list)
     prompt_choices: list[Choice] = field(default_factory=list)
     versions: list[VersionSpan] = field(default_factory=list)
-    finish_reason: FinishReason | None = None
     stop_reason: int | str | None = None
     error: str | None = None
     text: str = ""
+    view: View = View()
     number: int = field(default_factory=lambda: next(_NUMBERS))
     draw: Draw = field(init=False)
 
@@ -46,14 +58,12 @@ class SampledSequence:
         self.draw = Draw(self.params, np.random.default_rng(seed), banned)
 
     @property
-    def length(self) -> int:
-        return len(self.prompt) + len(self.choices)
+    def finish_reason(self) -> FinishReason | None:
+        return self.view.finish_reason
 
     @property
-    def settled_text(self) -> str:
-        """The text that no later stop string can take back."""
-        held = max((len(stop) for stop in self.params.stop), default=1) - 1
-        return self.text if self.finish_reason or not held else self.text[:-held]
+    def length(self) -> int:
+        return len(self.prompt) + len(self.choices)
 
     def tokens_from(self, start: int) -> list[int]:
         """The context from position `start` on: prompt, then samples."""
@@ -66,17 +76,22 @@ class SampledSequence:
         self._stamp(version)
         known = len(self.text)
         self.text += self.stream.add(choice.token)
-        if len(self.choices) >= self.params.min_tokens:
+        enough = len(self.choices) >= self.params.min_tokens
+        if enough:
             self.draw.banned = ()
-            self._check_end(choice.token, known)
-        if self.finish_reason is None and len(self.choices) >= self.params.max_tokens:
+        if enough and self._stops(choice.token, known):
+            self.finish("stop")
+        elif len(self.choices) >= self.params.max_tokens:
             self.finish("length")
+        else:
+            held = max((len(stop) for stop in self.params.stop), default=1) - 1
+            self.view = View(len(self.choices), self.text[:-held] if held else self.text)
 
     def finish(self, reason: FinishReason, *, error: str | None = None) -> None:
         """End here; text of a character that was cut in half becomes U+FFFD."""
-        self.finish_reason = reason
-        self.error = error
         self.text += self.stream.close()
+        self.error = error
+        self.view = View(len(self.choices), self.text, reason)
 
     def _stamp(self, version: str) -> None:
         count = len(self.choices)
@@ -85,18 +100,18 @@ class SampledSequence:
         else:
             self.versions.append(VersionSpan(version, count - 1, count))
 
-    def _check_end(self, token: int, known: int) -> None:
-        """Stop at an end token, a stop token or a stop string; the text before `known` was searched already."""
+    def _stops(self, token: int, known: int) -> bool:
+        """Whether an end token, a stop token or a stop string is there; text before `known` was searched already."""
         if token in self.params.stop_token_ids:
             self.stop_reason = token
-            self.finish("stop")
-        elif token in self.end_tokens and not self.params.ignore_end:
-            self.finish("stop")
-        elif hits := self._stop_strings(known):
-            at, self.stop_reason = min(hits)
-            self.finish("stop")
-            self.text = self.text[: at + (len(self.stop_reason) if self.params.include_stop_text else 0)]
-
-    def _stop_strings(self, known: int) -> list[tuple[int, str]]:
-        found = [(self.text.find(stop, max(0, known - len(stop) + 1)), stop) for stop in self.params.stop]
-        return [(at, stop) for at, stop in found if at >= 0]
+            return True
+        if token in self.end_tokens and not self.params.ignore_end:
+            return True
+        hits = [(self.text.find(stop, max(0, known - len(stop) + 1)), stop) for stop in self.params.stop]
+        found = min(((at, stop) for at, stop in hits if at >= 0), default=None)
+        if found is None:
+            return False
+        at, self.stop_reason = found
+        self.stream.close()
+        self.text = self.text[: at + (len(self.stop_reason) if self.params.include_stop_text else 0)]
+        return True
