@@ -12,6 +12,10 @@ from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.runtimes.base import Runtime
 
 
+class EvaluatorError(Exception):
+    """An evaluator can't be made or gave no score."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """What an evaluator may look at: the live sandbox, the traces, and the seconds that are left."""

@@ -10,9 +10,13 @@ from typing import Literal, Protocol
 
 from nemo_gym_polar.runtimes.base import Exit, Mount
 
-__all__ = ["Harness", "HarnessContext", "HarnessStatus", "Launch", "Mount"]
+__all__ = ["Harness", "HarnessContext", "HarnessError", "HarnessStatus", "Launch", "Mount"]
 
 HarnessStatus = Literal["completed", "failed", "timeout"]
+
+
+class HarnessError(Exception):
+    """A harness can't be found, installed or configured."""
 
 
 @dataclass(frozen=True, slots=True)
