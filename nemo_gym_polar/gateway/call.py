@@ -92,12 +92,10 @@ async def _context(mode: TokensMode, session: Session, match: Match) -> Int32:
     return await mode.rendering.prompt(conversation)
 
 
-def _room(gateway: Gateway, session: Session, context: Int32) -> int | None:
+def _room(gateway: Gateway, session: Session, context: Int32) -> int:
     """How many tokens may be sampled after `context`."""
     left = session.budget.tokens_left
     limit = gateway.settings.context_tokens
-    if limit is None:
-        return left
     room = limit - len(context)
     if room <= 0:
         message = (

@@ -101,7 +101,7 @@ class CallEndpoint:
 
     async def _run(self, exchange: Exchange, session: Session, request: Request) -> None:
         call = Call()
-        work = asyncio.create_task(self._within_deadline(exchange.dialect, session, request, call))
+        work = asyncio.create_task(self._complete(exchange.dialect, session, request, call))
         gone = asyncio.create_task(_disconnected(exchange))
         call.task = work
         session.calls.add(call)
@@ -110,24 +110,30 @@ class CallEndpoint:
                 await self._answer(exchange, request, work.result())
             else:
                 await self._leave(session, call, work)
+        except asyncio.CancelledError:
+            if call.cut is not None:  # before the work had begun
+                raise call.cut from None
+            raise
         finally:
+            call.cancel()
             session.calls.discard(call)
             gone.cancel()
 
-    async def _within_deadline(self, dialect: Dialect, session: Session, request: Request, call: Call) -> Completion:
-        """The deadline cuts generations, never a commit: what was sampled in time is kept."""
+    async def _complete(self, dialect: Dialect, session: Session, request: Request, call: Call) -> Completion:
+        """Deadline and end of session cut generations, never a commit: what was sampled in time is kept."""
         seconds = session.budget.seconds_left
-        if seconds is None:
-            return await complete(self._gateway, session, dialect, request, call)
-        timer = asyncio.get_running_loop().call_later(max(0.0, seconds), call.expire)
+        timer = None
+        if seconds is not None:
+            timer = asyncio.get_running_loop().call_later(max(0.0, seconds), call.cancel, out_of_time())
         try:
             return await complete(self._gateway, session, dialect, request, call)
         except asyncio.CancelledError:
-            if call.expired:
-                raise out_of_time() from None
+            if call.cut is not None:
+                raise call.cut from None
             raise
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
 
     async def _wait(
         self, exchange: Exchange, request: Request, work: asyncio.Task[Completion], gone: asyncio.Task[None]
@@ -164,7 +170,7 @@ class CallEndpoint:
     async def _leave(self, session: Session, call: Call, work: asyncio.Task[Completion]) -> None:
         """The harness is gone: stop the engine, or keep what it just finished as unseen."""
         call.cancel()
-        await asyncio.wait((work,))
+        await asyncio.gather(work, return_exceptions=True)
         if call.turn is None:
             raise wire.ClientGoneError
         session.recorder.unseen(call.turn)
@@ -209,7 +215,7 @@ def _split(path: str) -> tuple[str | None, str]:
     if not path.startswith("/s/"):
         return None, path
     session_id, slash, rest = path[3:].partition("/")
-    return session_id, slash + rest
+    return session_id, slash + rest or "/"
 
 
 async def _disconnected(exchange: Exchange) -> None:

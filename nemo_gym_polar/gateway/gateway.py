@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Mapping
 from hashlib import blake2b
 from types import TracebackType
@@ -14,12 +15,15 @@ from typing import Any, Self
 from nemo_gym_polar.chat import Sampling
 from nemo_gym_polar.engines.factory import Mode
 from nemo_gym_polar.forest.committer import Committer
+from nemo_gym_polar.forest.errors import JournalError
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.recorder import Recorder
 from nemo_gym_polar.gateway.budget import Budget
 from nemo_gym_polar.gateway.metrics import Metrics
 from nemo_gym_polar.gateway.session import Session, check_id, new_id, sampling_profile
 from nemo_gym_polar.gateway.settings import GatewaySettings
+
+logger = logging.getLogger(__name__)
 
 
 class UnknownSessionError(LookupError):
@@ -100,7 +104,11 @@ class Gateway:
         cut = await session.end_calls()
         self.metrics.aborted.labels("session finished").inc(cut)
         self.mode.engine.release(session_id)
-        await session.recorder.close(outcome)
+        try:
+            await session.recorder.close(outcome)
+        except JournalError:
+            # Each call that it concerns was refused; what was durable before is still whole.
+            logger.exception("the journal of session %s has no end", session_id)
         return session.forest
 
     @contextlib.asynccontextmanager

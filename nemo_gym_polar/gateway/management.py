@@ -87,17 +87,19 @@ def make_router(gateway: Gateway, *, admin_token: str, public_url: str | None, t
         return SessionCreated(session_id=made.id, secret=made.secret, base_url=base + made.path)
 
     @router.get("/{session_id}")
-    async def show(session: Annotated[Session, Depends(session)]) -> SessionState:
+    async def show(session_id: str) -> SessionState:
+        found = session(session_id)
         return SessionState(
-            session_id=session.id,
-            turns=len(session.forest),
-            calls_in_flight=len(session.calls),
-            sampled_tokens=session.budget.tokens,
+            session_id=session_id,
+            turns=len(found.forest),
+            calls_in_flight=len(found.calls),
+            sampled_tokens=found.budget.tokens,
         )
 
     @router.delete("/{session_id}")
-    async def finish(session: Annotated[Session, Depends(session)]) -> SessionFinished:
-        return await asyncio.to_thread(write_traces, await gateway.finish(session.id), traces)
+    async def finish(session_id: str) -> SessionFinished:
+        forest = await gateway.finish(session(session_id).id)
+        return await asyncio.to_thread(write_traces, forest, traces)
 
     return router
 

@@ -48,6 +48,9 @@ async def serve(
         ws="none",
         log_config=None,
         access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
         timeout_keep_alive=_KEEP_ALIVE,
     )
     config.load()

@@ -11,6 +11,7 @@ import secrets
 import uuid
 
 from nemo_gym_polar.chat import Sampling
+from nemo_gym_polar.dialects.base import CallError
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.recorder import Recorder
 from nemo_gym_polar.forest.turn import Turn
@@ -36,17 +37,14 @@ class Call:
 
     def __init__(self) -> None:
         self.committing = False
-        self.expired = False
+        self.cut: CallError | None = None
         self.turn: Turn | None = None
         self.task: asyncio.Task[object] | None = None
 
-    def expire(self) -> None:
-        """The session's deadline has come."""
-        self.expired = not self.committing
-        self.cancel()
-
-    def cancel(self) -> None:
+    def cancel(self, reason: CallError | None = None) -> None:
+        """Stop generating; the harness, if it is still there, is told the `reason`."""
         if self.task is not None and not self.committing:
+            self.cut = self.cut or reason
             self.task.cancel()
 
 
@@ -78,7 +76,7 @@ class Session:
         """Cancel what is in flight and wait for it; the number of calls that were cut off."""
         cut = [call for call in self.calls if not call.committing]
         for call in cut:
-            call.cancel()
+            call.cancel(CallError("authentication", "The session has ended."))
         tasks = [call.task for call in self.calls if call.task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
         return len(cut)

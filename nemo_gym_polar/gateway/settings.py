@@ -53,7 +53,7 @@ class GatewaySettings(BaseModel):
 
     journals: Path
     sampling: SamplingProfile = SamplingProfile()
-    context_tokens: Positive | None = None
+    context_tokens: Positive = 32768
     models: tuple[str, ...] = ("polar-policy",)
     max_body_bytes: Positive = 64 * 1024 * 1024
     max_calls: Positive = 4096

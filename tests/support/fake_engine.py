@@ -161,7 +161,9 @@ class FakeEngine:
         assert self._tokenizer is not None
         text = self.script(self._tokenizer.decode(context, skip_special_tokens=False)) + END
         sampled = self._tokenizer.encode(text, add_special_tokens=False).ids[: parameters["max_tokens"]]
-        served = Served(path, context, sampled, [_logprob(len(context) + i, t) for i, t in enumerate(sampled)], parameters)
+        served = Served(
+            path, context, sampled, [_logprob(len(context) + i, t) for i, t in enumerate(sampled)], parameters
+        )
         if not self.faults:
             self.served.append(served)
         return served
