@@ -13,16 +13,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from nemo_gym_polar.chat import Conversation
-from nemo_gym_polar.forest.canonical import digest_bytes
 from nemo_gym_polar.forest.check import check_generation
+from nemo_gym_polar.forest.digests import turn_digest
 from nemo_gym_polar.forest.evidence import weigh_request, weigh_turn
-from nemo_gym_polar.forest.labels import begin, outranks
-from nemo_gym_polar.forest.matching import Answers, Match, follow
+from nemo_gym_polar.forest.labels import SUB_AGENT_HEADERS, begin, outranks, quoting, spawn
+from nemo_gym_polar.forest.matching import Answers, Match, follow, ignore_answer
 from nemo_gym_polar.forest.placement import Place, place
 from nemo_gym_polar.forest.store import TurnStore
 from nemo_gym_polar.forest.tree import Node
 from nemo_gym_polar.forest.turn import Cause, Generation, Status, Turn
-from nemo_gym_polar.tokens import Int32
 
 
 class Forest(TurnStore):
@@ -34,10 +33,7 @@ class Forest(TurnStore):
 
     def match(self, conversation: Conversation, hints: Mapping[str, str] | None = None) -> Match:
         """Where `conversation` belongs; what it reveals about earlier answers is marked at once."""
-        match = follow(self.tree, self.turns, self._answers, conversation)
-        if match is None:
-            main = self._main_conversation(conversation)
-            match = begin(self.turns, self.answer, main, conversation, hints or {})
+        match = follow(self.tree, self.turns, self._answers, conversation) or self._begin(conversation, hints or {})
         weigh_request(self, match)
         return match
 
@@ -66,7 +62,7 @@ class Forest(TurnStore):
 
     def _turn(self, where: Place, request: Node, generation: Generation, drift: Cause | None) -> Turn:
         delta = _frozen(generation.context[where.shared :])
-        sampled = _frozen(generation.sampled)
+        sampled, logprobs = _frozen(generation.sampled), _frozen(generation.logprobs)
         above = b"" if where.parent is None else self.turns[where.parent].digest
         return Turn(
             index=len(self.turns),
@@ -75,8 +71,8 @@ class Forest(TurnStore):
             shared=where.shared,
             delta=delta,
             sampled=sampled,
-            logprobs=_frozen(generation.logprobs),
-            digest=turn_digest(above, where.shared, delta, sampled),
+            logprobs=logprobs,
+            digest=turn_digest(above, where.shared, delta, sampled, logprobs),
             request=request.index,
             answer=self._reply(request, generation),
             cause=where.cause,
@@ -97,6 +93,17 @@ class Forest(TurnStore):
         unheard = generation.status in (Status.FAILED, Status.PARTIAL) and not generation.message.parts
         return None if unheard else self.tree.add_reply(request, generation.message).index
 
+    def _begin(self, conversation: Conversation, hints: Mapping[str, str]) -> Match:
+        """The match of a conversation without any known answer in it."""
+        main = self._main_conversation(conversation)
+        if main is not None and SUB_AGENT_HEADERS & hints.keys():
+            return spawn(self.turns, self.answer, conversation)
+        return (
+            quoting(self.turns, self.answer, conversation)
+            or ignore_answer(self.tree, self.turns, conversation)
+            or begin(self.turns, self.answer, main, conversation)
+        )
+
     def _main_conversation(self, conversation: Conversation) -> Conversation | None:
         """The task's own conversation, unless `conversation` is about to take its place."""
         turn = self.main
@@ -104,11 +111,6 @@ class Forest(TurnStore):
             return None
         main = self.conversation(turn)
         return None if not turn.continued and outranks(main, conversation) else main
-
-
-def turn_digest(above: bytes, shared: int, delta: Int32, sampled: Int32) -> bytes:
-    """A turn's digest from its parent's, so that a changed token shows in every turn after it."""
-    return digest_bytes(above, shared.to_bytes(8, "little"), delta.tobytes(), sampled.tobytes())
 
 
 def _frozen[T: np.generic](array: np.ndarray[tuple[int, ...], np.dtype[T]]) -> np.ndarray[tuple[int, ...], np.dtype[T]]:

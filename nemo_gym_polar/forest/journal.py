@@ -103,13 +103,17 @@ def read_journal(path: Path) -> Forest:
 
 def recover(path: Path) -> Recovered:
     """All that is whole in a journal file. Damage is reported in the result, what follows it is not read."""
-    data = path.read_bytes()
-    recovered = Recovered(Forest(path.stem))
-    recovered.end = check_preamble(data, str(path))
+    return parse_journal(path.read_bytes(), str(path))
+
+
+def parse_journal(data: bytes, name: str) -> Recovered:
+    """`recover` for the bytes of a file; `name` is for messages."""
+    recovered = Recovered(Forest(""))
+    recovered.end = check_preamble(data, name)
     codec = TurnCodec(recovered.forest)
     try:
-        for record in records(data, recovered.end, str(path)):
-            codec = _read(record, recovered, codec, path)
+        for record in records(data, recovered.end, name):
+            codec = _read(record, recovered, codec, name)
             recovered.end = record.end
     except CorruptJournalError as error:
         error.turns = len(recovered.forest)
@@ -118,7 +122,7 @@ def recover(path: Path) -> Recovered:
     return recovered
 
 
-def _read(record: Record, recovered: Recovered, codec: TurnCodec, path: Path) -> TurnCodec:
+def _read(record: Record, recovered: Recovered, codec: TurnCodec, name: str) -> TurnCodec:
     match record.kind:
         case Kind.SESSION:
             session = orjson.loads(record.payload)
@@ -132,7 +136,7 @@ def _read(record: Record, recovered: Recovered, codec: TurnCodec, path: Path) ->
         case Kind.CLOSE:
             recovered.closed = orjson.loads(record.payload)
         case unknown:
-            raise JournalFormatError(f"{path} holds a record of unknown kind {unknown}")
+            raise JournalFormatError(f"{name} holds a record of unknown kind {unknown}")
     return codec
 
 

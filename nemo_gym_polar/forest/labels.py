@@ -8,7 +8,8 @@ words that the new conversation starts with, whose answer it quotes as a summary
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -22,30 +23,37 @@ SUB_AGENT_HEADERS = frozenset(
 )
 _SUMMARY_CHARACTERS = 32
 _PROMPT_CHARACTERS = 8
+_RECENT = 256  # turns; a bound for sessions in which no call has to do with another
 
 Answer = Callable[[Turn], Message | None]
 
 
-def begin(
-    turns: Sequence[Turn],
-    answer: Answer,
-    main: Conversation | None,
-    conversation: Conversation,
-    hints: Mapping[str, str],
-) -> Match:
-    """The match of a conversation whose history holds no known answer. `main` is the task's own, if it has begun."""
+def quoting(turns: Sequence[Turn], answer: Answer, conversation: Conversation) -> Match | None:
+    """The match of a conversation that starts from a summary: it quotes a whole answer in what others say."""
+    said = "\n".join(message.text for message in conversation.messages if message.role != "assistant")
+    for turn in islice(reversed(turns), _RECENT):
+        message = answer(turn)
+        text = message.text.strip() if message and not message.tool_calls else ""
+        if len(text) >= _SUMMARY_CHARACTERS and text in said:
+            return Match(conversation, Edge.COMPACTION, turn.index)
+    return None
+
+
+def begin(turns: Sequence[Turn], answer: Answer, main: Conversation | None, conversation: Conversation) -> Match:
+    """The match of a conversation that has nothing to do with any before. `main` is the task's own, once begun."""
     if main is None:
         return Match(conversation, Edge.ROOT)
-    if SUB_AGENT_HEADERS & hints.keys():
-        return Match(conversation, Edge.SUB_AGENT, _spawner(turns, answer, conversation))
-    if (summary := _summarised(turns, answer, conversation)) is not None:
-        return Match(conversation, Edge.COMPACTION, summary)
     if main.tools and not _names(main.tools) & _names(conversation.tools):
         return Match(conversation, Edge.SIDE_CALL)
-    spawner = _spawner(turns, answer, conversation)
-    if spawner is not None or _system_text(main) != _system_text(conversation):
-        return Match(conversation, Edge.SUB_AGENT, spawner)
+    spawned = spawn(turns, answer, conversation)
+    if spawned.parent is not None or _system_text(main) != _system_text(conversation):
+        return spawned
     return Match(conversation, Edge.ROOT)
+
+
+def spawn(turns: Sequence[Turn], answer: Answer, conversation: Conversation) -> Match:
+    """The match of a sub-agent's first request."""
+    return Match(conversation, Edge.SUB_AGENT, _spawner(turns, answer, conversation))
 
 
 def outranks(main: Conversation, conversation: Conversation) -> bool:
@@ -61,22 +69,11 @@ def _system_text(conversation: Conversation) -> str:
     return "\n".join(message.text for message in conversation.messages if message.role == "system")
 
 
-def _summarised(turns: Sequence[Turn], answer: Answer, conversation: Conversation) -> int | None:
-    """The turn whose answer, a text without tool calls, is quoted in what others say here."""
-    said = "\n".join(message.text for message in conversation.messages if message.role != "assistant")
-    for turn in reversed(turns):
-        message = answer(turn)
-        text = message.text.strip() if message and not message.tool_calls else ""
-        if len(text) >= _SUMMARY_CHARACTERS and text in said:
-            return turn.index
-    return None
-
-
 def _spawner(turns: Sequence[Turn], answer: Answer, conversation: Conversation) -> int | None:
     """The turn that started this agent: its call's arguments hold the prompt, or it alone waits for a result."""
     prompt = "\n".join(message.text for message in conversation.messages if message.role == "user")
     waiting: list[int] = []
-    for turn in reversed(turns):
+    for turn in islice(reversed(turns), _RECENT):
         message = answer(turn)
         if message is None or not message.tool_calls:
             continue

@@ -33,7 +33,6 @@ class Match:
     cause: Cause | None = None
     drift: Cause | None = None
     known: Node | None = None
-
     new: tuple[Message, ...] = ()
 
     @property
@@ -71,9 +70,22 @@ def follow(tree: MessageTree, turns: Sequence[Turn], answers: Answers, conversat
     if walk and (retried := _retried(walk, turns, conversation)) is not None:
         return Match(conversation, Edge.RETRY, retried, known=walk.node)
     if walk and walk.answered and answers.last_in(conversation.messages[walk.answered.depth :]) is None:
-        return _continuation(walk, walk.answered, conversation)
-    broken = _broken(tree, turns, answers, conversation) or _dropped(walk, turns, conversation)
+        return _continuation(walk, walk.answered, turns, conversation)
+    broken = _broken(tree, turns, answers, conversation)
     return replace(broken, known=walk.node if walk else None) if broken else None
+
+
+def ignore_answer(tree: MessageTree, turns: Sequence[Turn], conversation: Conversation) -> Match | None:
+    """The match of a history that goes on from an earlier question as if it had not been answered."""
+    root = tree.root(conversation.tools)
+    node: Node | None = tree.walk(root, conversation.messages).node if root else None
+    known, asked = node, None
+    while node is not None and (asked := last_with_tokens(node, turns)) is None:
+        node = node.parent
+    if asked is None:
+        return None
+    edge = Edge.SIDE_CALL if turns[asked].continued else Edge.ROOT
+    return Match(conversation, edge, asked, Cause.ANSWER_DROPPED, known=known)
 
 
 def _retried(walk: Walk, turns: Sequence[Turn], conversation: Conversation) -> int | None:
@@ -87,10 +99,16 @@ def last_with_tokens(node: Node, turns: Sequence[Turn]) -> int | None:
     return next((index for index in reversed(node.requests) if turns[index].has_tokens), None)
 
 
-def _continuation(walk: Walk, answered: Node, conversation: Conversation) -> Match:
-    new = conversation.messages[answered.depth :]
-    parent = answered.answers[-1]
-    return Match(conversation, Edge.CONTINUE, parent, drift=answered.drift, known=walk.node, new=new)
+def _continuation(walk: Walk, answered: Node, turns: Sequence[Turn], conversation: Conversation) -> Match:
+    """An answer without tokens is passed over: to the policy it is context, like what others say."""
+    node: Node | None = answered
+    while node is not None:
+        parent = next((index for index in reversed(node.answers) if turns[index].has_tokens), None)
+        if parent is not None:
+            new = conversation.messages[node.depth :]
+            return Match(conversation, Edge.CONTINUE, parent, drift=node.drift, known=walk.node, new=new)
+        node = node.parent
+    return Match(conversation, Edge.ROOT, answered.answers[-1], Cause.TOKENS_MISSING, known=walk.node)
 
 
 def _broken(tree: MessageTree, turns: Sequence[Turn], answers: Answers, conversation: Conversation) -> Match | None:
@@ -114,17 +132,6 @@ def _difference(before: Conversation, now: Conversation) -> Cause:
 
 def _system(conversation: Conversation) -> list[bytes]:
     return [message_digest(message) for message in conversation.messages if message.role == "system"]
-
-
-def _dropped(walk: Walk | None, turns: Sequence[Turn], conversation: Conversation) -> Match | None:
-    """A history that goes on from an earlier question without its answer."""
-    node = walk.node if walk else None
-    while node is not None and (asked := last_with_tokens(node, turns)) is None:
-        node = node.parent
-    if node is None or asked is None:
-        return None
-    edge = Edge.SIDE_CALL if turns[asked].continued else Edge.ROOT
-    return Match(conversation, edge, asked, Cause.ANSWER_DROPPED)
 
 
 def _words(message: Message) -> bytes:

@@ -55,15 +55,13 @@ def _unread(store: TurnStore, match: Match) -> Place:
 
 
 def _after(store: TurnStore, match: Match, parent: int, context: Int32) -> Place:
-    known = _last_with_tokens(store, store[parent])
-    if known is None:
-        return Place(parent, Edge.ROOT, cause=Cause.TOKENS_MISSING)
-    tokens = store.tokens(known.index)
+    tokens = store.tokens(parent)
     shared = common_prefix(tokens, context)
+    if not store[parent].has_tokens:
+        return Place(parent, Edge.ROOT, shared, Cause.TOKENS_MISSING)
     if shared == len(tokens):
-        return Place(known.index, Edge.CONTINUE, shared)
-    cause = Cause.TOKENS_MISSING if known.index != parent else match.drift or _cause(store, known, shared)
-    return Place(known.index, Edge.ROOT, shared, cause)
+        return Place(parent, Edge.CONTINUE, shared)
+    return Place(parent, Edge.ROOT, shared, match.drift or _cause(store, store[parent], shared))
 
 
 def _apart(store: TurnStore, match: Match, context: Int32) -> Place:
@@ -72,15 +70,6 @@ def _apart(store: TurnStore, match: Match, context: Int32) -> Place:
     shared = common_prefix(store.tokens(match.parent), context)
     edge = Edge.ROOT if match.edge is Edge.RETRY else match.edge
     return Place(match.parent, edge, shared, match.cause)
-
-
-def _last_with_tokens(store: TurnStore, turn: Turn) -> Turn | None:
-    """The nearest turn at or above `turn` that has tokens."""
-    while not turn.has_tokens:
-        if turn.parent is None:
-            return None
-        turn = store[turn.parent]
-    return turn
 
 
 def _cause(store: TurnStore, turn: Turn, position: int) -> Cause:
