@@ -57,10 +57,15 @@ def canonical_arguments(arguments: str) -> Any:
         return arguments.strip()
 
 
+def thinking(message: Message) -> str:
+    """All that was thought, without the white space around each part."""
+    return "".join(part.text.strip() for part in message.parts if isinstance(part, Reasoning))
+
+
 def _body(message: Message) -> list[Any]:
     if message.role == "assistant":
         rest = [part for part in message.parts if not isinstance(part, Text | Reasoning)]
-        return [message.reasoning.strip(), message.text.strip(), *map(_canonical_part, rest)]
+        return [thinking(message), message.text.strip(), *map(_canonical_part, rest)]
     return [_canonical_part(part) for part in _merged(message.parts)]
 
 

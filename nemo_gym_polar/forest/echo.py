@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nemo_gym_polar.chat import Message, ToolCall
-from nemo_gym_polar.forest.canonical import canonical_arguments
+from nemo_gym_polar.forest.canonical import canonical_arguments, thinking
 from nemo_gym_polar.forest.turn import Cause
 
 
@@ -34,8 +34,9 @@ def compare(answer: Message, repeated: Message) -> Echo:
     """How `repeated`, found in a harness's history, relates to `answer`."""
     if answer.text.strip() != repeated.text.strip():
         return _OTHER
-    stripped = bool(answer.reasoning.strip()) and not repeated.reasoning.strip()
-    if not stripped and answer.reasoning.strip() != repeated.reasoning.strip():
+    thought, echoed = thinking(answer), thinking(repeated)
+    stripped = bool(thought) and not echoed
+    if not stripped and thought != echoed:
         return _OTHER
     changed = _calls(answer.tool_calls) != _calls(repeated.tool_calls)
     if changed and not (call_ids(answer) and call_ids(answer) == call_ids(repeated)):

@@ -69,6 +69,17 @@ class Journal:
         os.fsync(descriptor)
         return cls(LogFile(path, descriptor, recovered.end), recovered.forest, committer), recovered.forest
 
+    @staticmethod
+    def begun(path: Path) -> bool:
+        """Whether there is a session to resume; a file torn before its first record held none, and is removed."""
+        if not path.exists():
+            return False
+        recovered = recover(path)
+        if recovered.damage is None and not recovered.forest.session_id:
+            path.unlink()
+            return False
+        return True
+
     @property
     def path(self) -> Path:
         return self._file.path

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nemo_gym_polar.forest.canonical import thinking
 from nemo_gym_polar.forest.matching import Match, last_with_tokens
 from nemo_gym_polar.forest.store import TurnStore
 from nemo_gym_polar.forest.tree import Node
@@ -79,6 +80,6 @@ def _cause(store: TurnStore, turn: Turn, position: int) -> Cause:
     answer = store.answer(turn)
     if position < turn.context_length or answer is None:
         return Cause.HISTORY_REWRITTEN
-    if answer.reasoning.strip():
+    if thinking(answer):
         return Cause.THINKING_STRIPPED
     return Cause.ARGUMENTS_CHANGED if answer.tool_calls else Cause.TOKEN_BOUNDARY

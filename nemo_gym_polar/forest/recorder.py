@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from errno import EEXIST
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,8 +31,10 @@ class Recorder:
         cls, path: Path, session_id: str, committer: Committer, metadata: Mapping[str, Any] | None = None
     ) -> Self:
         """Go on with the session's file if there is one, else begin it."""
-        if await asyncio.to_thread(path.exists):
+        if await asyncio.to_thread(Journal.begun, path):
             journal, forest = await asyncio.to_thread(Journal.resume, path, committer)
+            if forest.session_id != session_id:
+                raise JournalError(EEXIST, f"the journal is that of session {forest.session_id}", str(path))
             return cls(forest, journal)
         forest = Forest(session_id)
         return cls(forest, await Journal.create(path, forest, committer, metadata))

@@ -175,3 +175,19 @@ async def test_side_arrays_are_kept_as_slices(tmp_path: Path, committer: Committ
     forest = read_journal(tmp_path / "s.journal")
     assert [turn.side["experts"].shape for turn in forest.turns] == [(4, 3), (3, 3)]
     assert forest[1].side["experts"][0].tolist() == [4, 4, 4]
+
+
+@pytest.mark.parametrize("left", [0, 4, len(PREAMBLE), len(PREAMBLE) + 20])
+async def test_a_file_torn_before_its_first_record_begins_anew(left: int, tmp_path: Path, committer: Committer) -> None:
+    path = tmp_path / "s.journal"
+    path.write_bytes(session(1).journal()[:left])
+    recorder = await Recorder.open(path, "s", committer)
+    await recorder.close()
+    assert recover(path).forest.session_id == "s"
+
+
+async def test_another_sessions_file_is_not_taken_over(tmp_path: Path, committer: Committer) -> None:
+    path = tmp_path / "s.journal"
+    path.write_bytes(session(1).journal())
+    with pytest.raises(JournalError, match="that of session session"):
+        await Recorder.open(path, "mine", committer)

@@ -45,8 +45,10 @@ class Options:
         if unknown := sorted(values.keys() - set(known)):
             raise BuilderError(f"builder config has the unknown key {unknown[0]!r}; known are {', '.join(known)}")
         limit = values.get("max_tokens")
-        if limit is not None and (not isinstance(limit, int) or limit < 1):
+        if limit is not None and (type(limit) is not int or limit < 1):
             raise BuilderError(f"builder config max_tokens is {limit!r}; give a number of tokens from 1, or null")
+        if type(values.get("main_chain", False)) is not bool:
+            raise BuilderError(f"builder config main_chain is {values['main_chain']!r}; give true or false")
         values.update((kind, _rule(kind, values[kind])) for kind in get_args(TraceKind) if kind in values)
         return cls(**values)
 
