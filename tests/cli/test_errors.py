@@ -20,6 +20,11 @@ from nemo_gym_polar.cli import errors
 from nemo_gym_polar.engines.base import EngineError
 
 
+@pytest.fixture(autouse=True)
+def _own_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+
+
 class Settings(BaseModel):
     steps: int = 1
 
@@ -42,7 +47,6 @@ def command(error: BaseException) -> typer.Typer:
 
 def outcome(app: typer.Typer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
     monkeypatch.setattr(sys, "argv", ["prog"])
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     with pytest.raises(SystemExit) as exited:
         errors.run("prog", app)
     code = exited.value.code
@@ -91,7 +95,7 @@ def test_unknown_options_are_one_line(capsys: pytest.CaptureFixture[str], monkey
     with pytest.raises(SystemExit) as exited:
         errors.run("prog", app)
     assert exited.value.code == 2
-    assert capsys.readouterr().err == "prog: error: No such option: --colour Try `prog --help`.\n"
+    assert capsys.readouterr().err == "prog: error: No such option: --colour; try `prog --help`\n"
 
 
 def test_exit_codes_of_commands_pass_through(

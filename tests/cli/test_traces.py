@@ -11,7 +11,8 @@ import pytest
 
 from nemo_gym_polar.cli.errors import CommandError
 from nemo_gym_polar.cli.traces import describe, find
-from tests.cli.conftest import Command, record_session
+from tests.support.commands import run_command
+from tests.support.journals import record_session
 
 
 async def test_describes_turns_and_traces(tmp_path: Path) -> None:
@@ -57,25 +58,25 @@ async def test_unknown_builder_is_one_line(tmp_path: Path) -> None:
         describe(path, "prefix")
 
 
-async def test_command_prints_tables_and_json(tmp_path: Path, command: Command) -> None:
+async def test_command_prints_tables_and_json(tmp_path: Path) -> None:
     await record_session(tmp_path / "runs/a", "s1", turns=2)
     await record_session(tmp_path / "runs/a", "s2", turns=1)
-    table = command("polar", "traces", "s1")
+    table = run_command(tmp_path, "polar", "traces", "s1")
     assert table.returncode == 0, table.stderr
     assert "continue" in table.stdout
     assert "trained tokens: 6; not trained on: none" in table.stdout
-    several = command("polar", "traces", "runs")
+    several = run_command(tmp_path, "polar", "traces", "runs")
     assert [line.split()[:4] for line in several.stdout.splitlines() if line.startswith("s") and line[1].isdigit()] == [
         ["s1", "2", "1", "6"],
         ["s2", "1", "1", "3"],
     ]
-    as_json = json.loads(command("polar", "traces", "s1", "--json").stdout)
+    as_json = json.loads(run_command(tmp_path, "polar", "traces", "s1", "--json").stdout)
     assert as_json["trained_tokens"] == 6
 
 
-async def test_something_else_than_a_journal_is_one_line(tmp_path: Path, command: Command) -> None:
+async def test_something_else_than_a_journal_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing of the kind")
-    ended = command("polar", "traces", "notes.txt")
+    ended = run_command(tmp_path, "polar", "traces", "notes.txt")
     assert ended.returncode == 1
     assert ended.stderr.startswith("polar: error: notes.txt")
     assert ended.stderr.count("\n") == 1

@@ -1,46 +1,18 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""Real journals, and the commands as a person runs them."""
+"""Real journals, small enough to reckon with."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from nemo_gym_polar.chat import Conversation, Message, Text
 from nemo_gym_polar.forest.committer import Committer
 from nemo_gym_polar.forest.recorder import Recorder
 from nemo_gym_polar.forest.turn import Generation
 from nemo_gym_polar.tokens import VersionSpan
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def command(tmp_path: Path) -> Command:
-    """Runs `polar …` or `nemo-rl …` in an empty directory."""
-
-    def run(program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        module = {"polar": "nemo_gym_polar.cli.polar", "nemo-rl": "nemo_gym_polar.cli.nemo_rl"}[program]
-        code = f"import sys; from {module} import main; sys.argv[0] = {program!r}; main()"
-        return subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "COLUMNS": "200", **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    return run
 
 
 def said(role: str, text: str) -> Message:
