@@ -20,7 +20,7 @@ SHOWN = 2000  # bytes of each stream that a result keeps
 class CommandConfig(BaseModel):
     """`score: exit_code` gives 1.0 for exit 0, else 0.0; `score: stdout` reads a number on the last line of output.
 
-    `files` (path inside, from the workspace on → text) are written after the harness ended, over whatever it left there.
+    `files` (path → text, relative to the workspace) are written after the harness ended, over what it left there.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -69,6 +69,8 @@ class BubblewrapRuntime(SupervisedRuntime):
             return []
         if not self.gateway.is_socket():
             raise SandboxError(f"gateway socket {self.gateway}: no such socket; is the gateway running?")
+        if os.geteuid() == 0:
+            os.chown(self.gateway, UID, UID)  # to connect is to write, and the sandbox is not root
         return ["--ro-bind", str(self.gateway), SOCKET]
 
     def config(self) -> dict[str, Any]:

@@ -38,7 +38,6 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 @pytest.fixture
 async def gateway(tmp_path: Path) -> AsyncIterator[GatewayAddress]:
     server = await asyncio.start_unix_server(echo, tmp_path / "gateway.sock")
-    (tmp_path / "gateway.sock").chmod(0o666)
     async with server:
         yield GatewayAddress("", tmp_path / "gateway.sock")
 

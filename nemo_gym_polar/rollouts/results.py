@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""Results on disk: `sessions/<id>/result.json` and `traces/<id>.jsonl` below the run's directory.
+
+A trace is one line of JSON with its arrays written out. Files appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from nemo_gym_polar.forest.trace import Trace
+from nemo_gym_polar.rollouts.errors import RolloutError
+from nemo_gym_polar.rollouts.task import SessionResult
+
+OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+
+
+def write_result(directory: Path, result: SessionResult) -> None:
+    """Raises `RolloutError` if the disk refuses."""
+    try:
+        put(directory / "sessions" / result.session_id / "result.json", summary(result))
+        if result.traces:
+            lines = b"".join(orjson.dumps(row(result, trace), option=OPTIONS) for trace in result.traces)
+            put(directory / "traces" / f"{result.session_id}.jsonl", lines)
+    except OSError as error:
+        raise RolloutError(f"the result of session {result.session_id} can't be written: {error}") from error
+
+
+def summary(result: SessionResult) -> bytes:
+    """The result without arrays: of each trace only its sizes."""
+    fields = result.model_dump(mode="json", exclude={"traces"})
+    fields["traces"] = [
+        {"kind": trace.kind, "tokens": len(trace), "trained_tokens": trace.trained_tokens, "reward": trace.reward}
+        for trace in result.traces
+    ]
+    return orjson.dumps(fields, option=OPTIONS | orjson.OPT_INDENT_2)
+
+
+def row(result: SessionResult, trace: Trace) -> Mapping[str, Any]:
+    session = {"task_id": result.task_id, "sample": result.sample, "status": str(result.status)}
+    arrays = {name: getattr(trace, name) for name in ("token_ids", "loss_mask", "logprobs")}
+    names = ("session_id", "index", "kind", "reward", "weight", "finish_reason", "parent", "shared_prefix", "metadata")
+    scalars = {name: getattr(trace, name) for name in names}
+    versions = [asdict(span) for span in trace.versions]
+    return {**session, **scalars, "turns": list(trace.turns), "versions": versions, **arrays}
+
+
+def put(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(data)
+    part.replace(path)

@@ -1,0 +1,238 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""The life of one session: INIT, READY, RUNNING, POSTRUN.
+
+Invariant: however it ends, its sandbox is stopped and its gateway session finished, each exactly once, and what was
+captured is built. A harness that fails or runs out of time still gets scored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from nemo_gym_polar.evaluators.base import Evaluation, EvaluatorError, Score
+from nemo_gym_polar.forest.errors import JournalError
+from nemo_gym_polar.rollouts import scoring
+from nemo_gym_polar.rollouts.deadline import Deadline
+from nemo_gym_polar.rollouts.plan import Plan
+from nemo_gym_polar.rollouts.settings import PartialRule, RolloutSettings
+from nemo_gym_polar.rollouts.sources import Collected, OpenSession, SessionSource
+from nemo_gym_polar.rollouts.stages import Pools, Stage, Track
+from nemo_gym_polar.rollouts.task import SessionResult, SessionStatus
+from nemo_gym_polar.runtimes.base import Exit, Runtime, SandboxError
+
+NOTHING = Collected((), {}, 0)
+
+
+class SessionRun:
+    def __init__(self, plan: Plan, sample: int, source: SessionSource, settings: RolloutSettings, pools: Pools) -> None:
+        self.plan = plan
+        self.sample = sample
+        self.source = source
+        self.settings = settings
+        self.pools = pools
+        self.track = Track(pools)
+        self.deadline = Deadline(plan.request.timeout_seconds)
+        self.status = SessionStatus.COMPLETED
+        self.error: str | None = None
+        self.session: OpenSession | None = None
+        self.runtime: Runtime | None = None
+        self.ended: Exit | None = None
+        self.collected = NOTHING
+        self.score = Score(0.0)
+        self.dropped: Counter[str] = Counter()
+        self.metadata: dict[str, Any] = {}
+        self.opening: asyncio.Task[OpenSession] | None = None
+        self.finishing: asyncio.Task[Collected] | None = None
+        self.scored = False
+        self.cancelled = False
+
+    async def run(self) -> SessionResult:
+        try:
+            await self.stages()
+        finally:
+            await self.release()
+            self.track.move(None)
+        return self.result()
+
+    async def stages(self) -> None:
+        self.track.move(Stage.QUEUED)
+        async with self.pools.rooms:
+            async with self.pools.init:
+                self.track.move(Stage.INIT)
+                self.deadline.start()
+                ready = await self.attempt(self.prepare)
+            if ready:
+                self.track.move(Stage.READY)
+                async with self.pools.run:
+                    self.track.move(Stage.RUNNING)
+                    await self.attempt(self.execute)
+            self.track.move(Stage.FINISHED)
+            await self.pools.postrun.acquire()
+        try:
+            self.track.move(Stage.POSTRUN)
+            await self.attempt(self.postrun, grace=self.settings.postrun_grace)
+        finally:
+            self.pools.postrun.release()
+
+    async def attempt(self, work: Callable[[], Awaitable[None]], grace: float = 0.0) -> bool:
+        """Do the work of a stage before the deadline; what can go wrong there becomes the session's status."""
+        try:
+            async with self.deadline.bound(grace):
+                await work()
+        except TimeoutError:
+            self.fail(SessionStatus.TIMEOUT, f"the session's {self.deadline.seconds:.0f} s ended in {self.track.stage}")
+        except (SandboxError, JournalError, EvaluatorError, OSError) as error:
+            self.fail(SessionStatus.ERROR, str(error))
+        else:
+            return True
+        return False
+
+    def fail(self, status: SessionStatus, error: str) -> None:
+        """The first failure names the session's status; later ones are its consequences."""
+        if self.status is SessionStatus.COMPLETED:
+            self.status, self.error = status, error
+
+    # INIT
+
+    async def prepare(self) -> None:
+        opening = self.source.open(self.plan.request, self.sample, self.deadline.at)
+        self.opening = asyncio.create_task(opening)
+        self.session = await asyncio.shield(self.opening)
+        await self.warm(self.session)
+
+    async def warm(self, session: OpenSession) -> None:
+        """Start a sandbox and put the task's files into it."""
+        self.runtime = self.plan.runtime(session)
+        await self.runtime.start()
+        for path, data in self.plan.files(self.runtime).items():
+            await self.runtime.write(path, data)
+
+    # RUNNING
+
+    async def execute(self) -> None:
+        assert self.session and self.runtime
+        if not await self.runtime.alive():  # it died while it waited
+            await self.runtime.stop()
+            await self.warm(self.session)
+            self.metadata["sandbox_restarts"] = 1
+        launch = self.plan.harness.launch(self.plan.context(self.session, self.runtime))
+        for path, data in launch.files.items():
+            await self.runtime.write(path, data)
+        env = {**launch.env, **self.plan.request.agent.env}
+        limit = min(self.deadline.left, self.plan.agent_timeout or self.deadline.left)
+        self.ended = await self.runtime.run(launch.argv, env=env, timeout=limit, log=self.directory / "harness.log")
+
+    @property
+    def directory(self) -> Path:
+        return self.settings.directory / "sessions" / (self.session.id if self.session else "unopened")
+
+    # POSTRUN
+
+    async def postrun(self) -> None:
+        if self.session:
+            await self.collect({"harness": described(self.ended)})
+        self.judge()
+        if self.runtime and self.ended:
+            await self.evaluate(self.runtime)
+
+    async def collect(self, outcome: dict[str, Any]) -> None:
+        """Finish the gateway session and take what it captured. Cancelling this doesn't leave it half finished."""
+        assert self.session
+        finishing = self.source.finish(self.session.id, self.plan.request.builder, outcome)
+        self.finishing = asyncio.create_task(finishing)
+        self.take(await asyncio.shield(self.finishing))
+
+    def take(self, collected: Collected) -> None:
+        self.collected = collected
+        self.dropped = Counter(collected.dropped)
+
+    def judge(self) -> None:
+        """Take the harness's verdict over into the session's status."""
+        if self.ended is None:
+            return
+        status, reason = self.plan.harness.status(self.ended, self.collected.turns)
+        self.metadata |= {"harness_status": status, "harness": described(self.ended)}
+        if status == "timeout":
+            self.fail(SessionStatus.TIMEOUT, reason)
+        elif status == "failed" and self.collected.exhausted:
+            self.fail(SessionStatus.TIMEOUT, f"the session used up its {self.collected.exhausted}")
+        elif status == "failed":
+            self.fail(SessionStatus.ERROR, reason)
+
+    async def evaluate(self, runtime: Runtime) -> None:
+        began = time.monotonic()
+        left = max(self.deadline.left, self.settings.postrun_grace)
+        status = str(self.metadata["harness_status"])
+        evaluation = Evaluation(runtime, self.collected.traces, status, left)
+        try:
+            score = await self.plan.evaluator.evaluate(evaluation)
+            self.score, self.scored = scoring.check_score(score, self.collected.traces), True
+        except (EvaluatorError, SandboxError) as error:
+            self.status, self.error = SessionStatus.ERROR, str(error)
+        self.track.seconds["evaluate"] = time.monotonic() - began
+
+    # The end
+
+    async def release(self) -> None:
+        """Free what is still held, whatever happened."""
+        try:
+            if self.runtime:
+                await self.runtime.stop()
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Finish the gateway session if no stage did; opening or finishing goes on where a stage was cut off in it."""
+        if self.opening and not self.session:
+            await asyncio.wait([self.opening])
+            self.session = None if self.opening.exception() else self.opening.result()
+        if self.session and not self.finishing:
+            await self.collect({"harness": described(None)})
+        elif self.finishing:
+            await asyncio.wait([self.finishing])
+            if not self.finishing.exception():
+                self.take(self.finishing.result())
+
+    def result(self) -> SessionResult:
+        if self.cancelled:
+            self.status, self.error = SessionStatus.CANCELLED, "cancelled"
+        reward = scoring.apply(self.score, self.collected.traces, self.rule, self.dropped)
+        return SessionResult(
+            session_id=self.session.id if self.session else "",
+            task_id=self.plan.request.task_id,
+            sample=self.sample,
+            status=self.status,
+            reward=reward,
+            traces=list(self.collected.traces),
+            dropped=dict(self.dropped),
+            timing=self.track.seconds,
+            error=self.error,
+            metadata={
+                **self.plan.request.metadata,
+                **self.metadata,
+                **self.collected.metadata,
+                "turns": self.collected.turns,
+                "evaluation": dict(self.score.detail),
+            },
+        )
+
+    @property
+    def rule(self) -> PartialRule:
+        """Without a score there is nothing to learn from, however it ended."""
+        if not self.scored:
+            return PartialRule.MASK
+        if self.status is SessionStatus.COMPLETED:
+            return PartialRule.TRAIN
+        return self.settings.timeout_runs if self.status is SessionStatus.TIMEOUT else self.settings.failed_runs
+
+
+def described(ended: Exit | None) -> dict[str, Any]:
+    if ended is None:
+        return {"started": False}
+    return {"exit_code": ended.code, "killed_for": ended.killed_for, "seconds": round(ended.seconds, 3)}

@@ -1,0 +1,48 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""How many sessions run at once, for how long, and what becomes of those that did not end well."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class PartialRule(StrEnum):
+    """What to make of a session that was cut short or failed."""
+
+    TRAIN = "train"
+    """Score what is there and train on it."""
+    ZERO = "zero"
+    """Train on it with reward 0."""
+    MASK = "mask"
+    """Keep traces and score, but no token in the loss."""
+
+
+class RolloutSettings(BaseModel):
+    """`directory` takes results, traces and harness logs.
+
+    A session holds one of `run_workers` while its harness runs; up to `ready_buffer` more wait with a warm sandbox.
+    `agent_timeout` bounds the harness inside the task's own deadline; `postrun_grace` is what scoring gets at least,
+    past the deadline if need be. Budgets (None: no limit) count model calls and sampled tokens per session.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    directory: Path
+    init_workers: Count = 2
+    ready_buffer: Annotated[int, Field(ge=0)] = 2
+    run_workers: Count = 4
+    postrun_workers: Count = 2
+    agent_timeout: Seconds | None = None
+    postrun_grace: Seconds = 60.0
+    max_turns: Count | None = None
+    max_generated_tokens: Count | None = None
+    timeout_runs: PartialRule = PartialRule.TRAIN
+    failed_runs: PartialRule = PartialRule.MASK

@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""Where sessions come from and their tokens go: a gateway in this process, or one behind somebody else's API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from nemo_gym_polar.forest.builders import build
+from nemo_gym_polar.forest.forest import Forest
+from nemo_gym_polar.forest.trace import Trace
+from nemo_gym_polar.gateway import Gateway, Server, Session
+from nemo_gym_polar.rollouts.first_prompt import FirstPrompt, first_prompt
+from nemo_gym_polar.rollouts.settings import RolloutSettings
+from nemo_gym_polar.rollouts.task import BuilderSpec, TaskRequest
+from nemo_gym_polar.runtimes.registry import GatewayAddress
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """A session that a harness can call: the base URL is the address's plus `path`, the API key is `secret`."""
+
+    id: str
+    secret: str
+    path: str
+    address: GatewayAddress
+    model: str
+    context_tokens: int
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a finished session left. `turns` counts answers; `exhausted` names the budget that ran out, if one did."""
+
+    traces: Sequence[Trace]
+    dropped: Mapping[str, int]
+    turns: int
+    first_prompt: FirstPrompt | None = None
+    exhausted: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class SessionSource(Protocol):
+    """Opens a session for one sample of a task, and ends it. `deadline` is in seconds of `time.monotonic()`."""
+
+    async def open(self, request: TaskRequest, sample: int, deadline: float) -> OpenSession: ...
+
+    async def finish(self, session_id: str, builder: BuilderSpec, outcome: Mapping[str, Any]) -> Collected: ...
+
+
+class GatewaySessions:
+    """Sessions of a gateway in this process."""
+
+    def __init__(self, gateway: Gateway, server: Server, settings: RolloutSettings) -> None:
+        self.gateway = gateway
+        self.address = GatewayAddress(server.url, server.uds)
+        self.settings = settings
+
+    async def open(self, request: TaskRequest, sample: int, deadline: float) -> OpenSession:
+        session = await self.gateway.open(
+            model=request.agent.model_name,
+            deadline=deadline,
+            max_turns=self.settings.max_turns,
+            max_tokens=self.settings.max_generated_tokens,
+            metadata={"task_id": request.task_id, "sample": sample, **request.metadata},
+        )
+        context = self.gateway.settings.context_tokens
+        answer = session.profile.max_tokens or context
+        return OpenSession(session.id, session.secret, session.path, self.address, session.model, context, answer)
+
+    async def finish(self, session_id: str, builder: BuilderSpec, outcome: Mapping[str, Any]) -> Collected:
+        exhausted = exhausted_budget(self.gateway.session(session_id))
+        forest = await self.gateway.finish(session_id, outcome)
+        built = build(forest, builder.strategy, builder.config)
+        return Collected(built.traces, built.dropped, answers(forest), first_prompt(forest), exhausted)
+
+
+def answers(forest: Forest) -> int:
+    return sum(turn.has_tokens for turn in forest.turns)
+
+
+def exhausted_budget(session: Session) -> str:
+    budget = session.budget
+    if budget.max_turns is not None and budget.turns >= budget.max_turns:
+        return f"{budget.max_turns} turns"
+    return f"{budget.max_tokens} generated tokens" if budget.tokens_left == 0 else ""

@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""The stages' pools and gauges.
+
+INIT, RUNNING and POSTRUN have their own bounded pools, so that neither a slow sandbox start nor a slow test suite takes
+a running slot. Between INIT and RUNNING lies the READY buffer: `rooms` bounds running and ready sessions together, and
+a session keeps its room until POSTRUN takes it, so that a slow POSTRUN holds back INIT rather than piling up sandboxes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from enum import StrEnum
+
+from nemo_gym_polar.rollouts.settings import RolloutSettings
+
+
+class Stage(StrEnum):
+    QUEUED = "queued"
+    INIT = "init"
+    READY = "ready"
+    RUNNING = "running"
+    FINISHED = "finished"
+    """The harness has ended; POSTRUN has no free place yet."""
+    POSTRUN = "postrun"
+
+
+Gauges = dict[Stage, int]
+
+
+class Pools:
+    """Shared by all sessions of a service. `on_change` sees the number of sessions in each stage."""
+
+    def __init__(self, settings: RolloutSettings, on_change: Callable[[Gauges], None] | None = None) -> None:
+        self.init = asyncio.Semaphore(settings.init_workers)
+        self.rooms = asyncio.Semaphore(settings.run_workers + settings.ready_buffer)
+        self.run = asyncio.Semaphore(settings.run_workers)
+        self.postrun = asyncio.Semaphore(settings.postrun_workers)
+        self.gauges: Gauges = dict.fromkeys(Stage, 0)
+        self.on_change = on_change
+
+    def change(self, left: Stage | None, entered: Stage | None) -> None:
+        if left:
+            self.gauges[left] -= 1
+        if entered:
+            self.gauges[entered] += 1
+        if self.on_change:
+            self.on_change(dict(self.gauges))
+
+
+class Track:
+    """One session's way through the stages, and the seconds it spent in each."""
+
+    def __init__(self, pools: Pools) -> None:
+        self.pools = pools
+        self.stage: Stage | None = None
+        self.since = 0.0
+        self.seconds: dict[str, float] = {}
+
+    def move(self, stage: Stage | None) -> None:
+        now = time.monotonic()
+        if self.stage:
+            self.seconds[self.stage] = self.seconds.get(self.stage, 0.0) + now - self.since
+        self.pools.change(self.stage, stage)
+        self.stage, self.since = stage, now
