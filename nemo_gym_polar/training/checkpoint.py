@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -61,7 +62,7 @@ def read_state(directory: Path) -> dict[str, Any]:
 def read_optimizer(directory: Path, device: torch.device) -> dict[str, Any]:
     try:
         state: dict[str, Any] = torch.load(directory / OPTIMIZER, map_location=device, weights_only=True)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, EOFError, UnpicklingError) as error:
         raise TrainingError(f"{directory / OPTIMIZER} can't be read: {error}; resume from another one") from error
     return state
 
