@@ -44,8 +44,6 @@ class Forest(TurnStore):
         where = place(self, match, request, generation)
         turn = self._turn(where, request, generation, match.drift)
         self.restore(turn)
-        if turn.has_tokens:
-            self.remember(turn.index, np.concatenate((generation.context, generation.sampled)))
         weigh_turn(self, turn)
         return turn
 

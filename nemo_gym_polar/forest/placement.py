@@ -16,6 +16,8 @@ from nemo_gym_polar.forest.tree import Node
 from nemo_gym_polar.forest.turn import Cause, Edge, Generation, Status, Turn
 from nemo_gym_polar.tokens import Int32
 
+_BLOCK = 1 << 15  # compare this many tokens at a time, so that no big array is made for it
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -42,8 +44,12 @@ def place(store: TurnStore, match: Match, request: Node, generation: Generation)
 def common_prefix(known: Int32, context: Int32) -> int:
     """How many leading tokens two sequences share."""
     length = min(len(known), len(context))
-    different = known[:length] != context[:length]
-    return int(different.argmax()) if different.any() else length
+    for start in range(0, length, _BLOCK):
+        end = min(start + _BLOCK, length)
+        different = known[start:end] != context[start:end]
+        if different.any():
+            return start + int(different.argmax())
+    return length
 
 
 def _unread(store: TurnStore, match: Match) -> Place:

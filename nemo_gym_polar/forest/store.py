@@ -10,6 +10,7 @@ import numpy as np
 
 from nemo_gym_polar.chat import Conversation, Message
 from nemo_gym_polar.forest.errors import UnknownTurnError
+from nemo_gym_polar.forest.tip import Tip
 from nemo_gym_polar.forest.trace import TraceKind
 from nemo_gym_polar.forest.tree import MessageTree
 from nemo_gym_polar.forest.turn import Edge, Mark, Status, Turn
@@ -31,7 +32,7 @@ class TurnStore:
         self.turns: list[Turn] = []
         self.tree = MessageTree()
         self._marks: list[Mark] = []
-        self._tip = (-1, _EMPTY)
+        self._tip = Tip()
 
     def __len__(self) -> int:
         return len(self.turns)
@@ -48,9 +49,9 @@ class TurnStore:
 
     def tokens(self, index: int) -> Int32:
         """Context and sampled tokens of a turn."""
-        if index == self._tip[0]:
-            return self._tip[1]
         turn = self[index]
+        if index == self._tip.turn:
+            return self._tip.tokens
         return self._gather(turn, turn.length)
 
     def context(self, index: int) -> Int32:
@@ -95,11 +96,8 @@ class TurnStore:
         self.tree.nodes[turn.request].requests.append(turn.index)
         if turn.answer is not None:
             self.tree.link_reply(self.tree.nodes[turn.answer], turn.index)
-
-    def remember(self, index: int, tokens: Int32) -> None:
-        """Keep the sequence of the turn that most likely continues, so that it need not be gathered again."""
-        tokens.flags.writeable = False
-        self._tip = (index, tokens)
+        if turn.has_tokens:
+            self._tip.advance(turn, self.tokens)
 
     def mark(
         self, index: int, *, status: Status | None = None, edge: Edge | None = None, continued: bool | None = None

@@ -79,9 +79,17 @@ class MessageTree:
     def walk(self, root: Node, messages: Iterable[Message]) -> Walk:
         node, answered = root, None
         for message in messages:
-            child = self.child(node, message)
-            if child is None:
-                break
+            child = node.latest
+            # Inlined for speed: in a long session nearly all of a request is what the last one said.
+            if child is None or (
+                child.message is not message
+                and child.echo is not message
+                and child.message != message
+                and child.echo != message
+            ):
+                child = self.child(node, message)
+                if child is None:
+                    break
             node = child
             if node.answers:
                 answered = node
@@ -89,18 +97,13 @@ class MessageTree:
 
     def child(self, node: Node, message: Message) -> Node | None:
         """The child of `node` that says what `message` says; a reply may be repeated with harmless changes."""
-        latest = node.latest
-        if latest is not None and (latest.message == message or latest.echo == message):
-            return latest
-        found = self._find(node, message)
+        if message.role == "assistant" and node.replies:
+            found = self._by_call_ids(node, message) or self._known(node, message) or self._loosely(node, message)
+        else:
+            found = self._known(node, message)
         if found is not None:
             node.latest, found.echo = found, message  # the next request says it the same way
         return found
-
-    def _find(self, node: Node, message: Message) -> Node | None:
-        if message.role != "assistant" or not node.replies:
-            return self._known(node, message)
-        return self._by_call_ids(node, message) or self._known(node, message) or self._loosely(node, message)
 
     def extend(self, node: Node, messages: Iterable[Message]) -> Node:
         """The node at the end of `messages` after `node`; what is missing is made."""
