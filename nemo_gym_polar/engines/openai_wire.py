@@ -47,15 +47,23 @@ def _result(result: ToolResult) -> Wire:
 
 
 def _assistant(message: Message) -> Wire:
-    wire: Wire = {"role": "assistant", "content": message.text}
+    spoken = [part for part in message.parts if isinstance(part, Text | Image | Opaque) and not _is_call(part)]
+    wire: Wire = {"role": "assistant", "content": _content(spoken)}
     if message.reasoning:
         wire["reasoning_content"] = message.reasoning
-    if calls := message.tool_calls:
-        wire["tool_calls"] = [_call(call) for call in calls]
+    if calls := [_call(part) for part in message.parts if isinstance(part, ToolCall) or _is_call(part)]:
+        wire["tool_calls"] = calls
     return wire
 
 
-def _call(call: ToolCall) -> Wire:
+def _is_call(part: Part) -> bool:
+    """A tool call of a kind that only its own dialect knows."""
+    return isinstance(part, Opaque) and "id" in part.value
+
+
+def _call(call: Part) -> Wire:
+    if not isinstance(call, ToolCall):
+        return _part(call)
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _arguments(call.arguments)}}
 
 

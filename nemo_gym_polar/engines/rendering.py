@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import orjson
 
-from nemo_gym_polar.chat import Conversation, Image, Message, Part, Reasoning, Text, Tool, ToolCall, ToolResult
+from nemo_gym_polar.chat import Conversation, Image, Message, Opaque, Part, Reasoning, Text, Tool, ToolCall, ToolResult
 from nemo_gym_polar.engines import openai_wire
 from nemo_gym_polar.engines.base import EngineError
 from nemo_gym_polar.engines.tokenizer import FileTokenizer
@@ -99,9 +101,12 @@ class Rendering:
 
     def _prompt(self, conversation: Conversation) -> Int32:
         _require_text(conversation.messages)
-        ids = self._renderer.render_ids(
-            openai_wire.messages(conversation.messages), tools=_declared(conversation.tools), add_generation_prompt=True
-        )
+        messages = openai_wire.messages(_system_first(conversation.messages))
+        try:
+            ids = self._renderer.render_ids(messages, tools=_declared(conversation.tools), add_generation_prompt=True)
+        except (ValueError, TypeError, LookupError) as error:
+            message = f"This model's chat format can't express the conversation: {error}"
+            raise EngineError(message, fault="unsupported", status=400) from error
         return np.asarray(ids, np.int32)
 
     async def extension(
@@ -119,7 +124,8 @@ class Rendering:
     def _extension(self, prompt: Int32, sampled: Int32, new: Sequence[Message], tools: Sequence[Tool]) -> Int32 | None:
         _require_text(new)
         before, answer = prompt[-_OPENING:].tolist(), sampled.tolist()
-        bridged = self._renderer.bridge_to_next_turn(before, answer, openai_wire.messages(new), tools=_declared(tools))
+        messages = openai_wire.messages(map(_as_user, new))
+        bridged = self._renderer.bridge_to_next_turn(before, answer, messages, tools=_declared(tools))
         if bridged is None:
             return None
         kept = before + answer
@@ -155,6 +161,19 @@ def _arguments(call: ParsedCall) -> str:
     return call.arguments if isinstance(call.arguments, str) else orjson.dumps(call.arguments or {}).decode()
 
 
+def _system_first(messages: Sequence[Message]) -> list[Message]:
+    """Chat formats have one system message, at the beginning; those that come later are rendered as the user's."""
+    leading = list(takewhile(lambda message: message.role == "system", messages))
+    later = [_as_user(message) for message in messages[len(leading) :]]
+    if len(leading) > 1:
+        leading = [Message("system", (Text("\n\n".join(message.text for message in leading)),))]
+    return leading + later
+
+
+def _as_user(message: Message) -> Message:
+    return replace(message, role="user") if message.role == "system" else message
+
+
 def _declared(tools: Sequence[Tool]) -> list[dict[str, Any]] | None:
     return openai_wire.tools(tools) or None
 
@@ -162,13 +181,11 @@ def _declared(tools: Sequence[Tool]) -> list[dict[str, Any]] | None:
 def _require_text(messages: Sequence[Message]) -> None:
     for message in messages:
         for part in message.parts:
-            inner = part.parts if isinstance(part, ToolResult) else (part,)
-            if any(isinstance(item, Image) for item in inner):
-                raise EngineError(
-                    "A message holds an image; in tokens mode this model reads text. Set engine.mode=chat for images.",
-                    fault="unsupported",
-                    status=400,
-                )
+            for item in part.parts if isinstance(part, ToolResult) else (part,):
+                if isinstance(item, Image | Opaque):
+                    what = "an image" if isinstance(item, Image) else repr(item.value)[:80]
+                    said = f"A message holds {what}; in tokens mode this model reads text. Set engine.mode=chat for it."
+                    raise EngineError(said, fault="unsupported", status=400)
 
 
 def _characters(conversation: Conversation) -> int:

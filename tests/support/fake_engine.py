@@ -160,7 +160,7 @@ class FakeEngine:
             self.running -= 1
         assert self._tokenizer is not None
         text = self.script(self._tokenizer.decode(context, skip_special_tokens=False)) + END
-        sampled = self._tokenizer.encode(text, add_special_tokens=False).ids[: parameters["max_tokens"]]
+        sampled = self._tokenizer.encode(text, add_special_tokens=False).ids[: parameters.get("max_tokens", 4096)]
         served = Served(
             path, context, sampled, [_logprob(len(context) + i, t) for i, t in enumerate(sampled)], parameters
         )
