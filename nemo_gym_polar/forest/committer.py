@@ -3,7 +3,8 @@
 """Group commit: one thread makes the appends of all sessions of a process durable.
 
 While one commit is being written, the next one gathers; so under load many turns share one trip to the disk, and
-without load a turn waits for nobody. A `window` lets a commit wait a little for company.
+without load a turn waits for nobody. A `window` lets a commit wait a little for company. The files of a commit are
+synced side by side: the file system then writes its own journal once for many of them.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ import os
 import threading
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
 from nemo_gym_polar.forest.errors import JournalError
+
+_SYNC_THREADS = 8
 
 
 @dataclass(slots=True)
@@ -51,6 +55,7 @@ class Committer:
             raise ValueError(f"commit window is {window} s; it must be 0 or more")
         self.window = window
         self.commits = 0
+        self._pool = ThreadPoolExecutor(_SYNC_THREADS, thread_name_prefix="journal-sync")
         self._queue: SimpleQueue[_Append | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
@@ -69,6 +74,7 @@ class Committer:
         """Commit what is queued and end the thread."""
         self._queue.put(None)
         self._thread.join()
+        self._pool.shutdown()
 
     def _run(self) -> None:
         running = True
@@ -79,7 +85,8 @@ class Committer:
             while not self._queue.empty():
                 batch.append(self._queue.get())
             running = None not in batch
-            self._commit([append for append in batch if append is not None])
+            if appends := [append for append in batch if append is not None]:
+                self._commit(appends)
 
     def _commit(self, batch: list[_Append]) -> None:
         by_file: dict[int, list[_Append]] = defaultdict(list)
@@ -87,8 +94,10 @@ class Committer:
             by_file[id(append.file)].append(append)
         for appends in by_file.values():
             _write(appends[0].file, b"".join(append.data for append in appends))
-        for appends in by_file.values():
-            _finish(appends)
+        if len(by_file) > 1:
+            list(self._pool.map(_finish, by_file.values()))
+        else:
+            _finish(batch)
         self.commits += 1
         _acknowledge(batch)
 
