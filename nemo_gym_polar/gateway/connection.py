@@ -41,6 +41,7 @@ class ResettableProtocol(HttpToolsProtocol):
         raw = self.transport.get_extra_info("socket")
         if raw is not None and raw.family != socket.AF_UNIX:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.cycle.disconnected = True
         self.transport.abort()
 
     def _unsupported_upgrade_warning(self) -> None:
