@@ -38,7 +38,7 @@ def flatten(credit: Credit, loss: LossSettings, reach: int | None, max_tokens: i
         trace = example.trace
         cut = list(segments(trace.token_ids, trace.loss_mask, reach, place))
         if max_tokens is not None and max(map(len, cut)) > max_tokens:
-            credit.untrained["too_long"] += trace.trained_tokens
+            credit.leave_out("too_long", trace.trained_tokens)
             continue
         pieces.append(cut)
         kept.append(example)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nemo_gym_polar.forest.trace import Trace
+from nemo_gym_polar.rollouts.scoring import MASKED
 from nemo_gym_polar.rollouts.task import SessionResult
 from nemo_gym_polar.training.errors import TrainingError
 from nemo_gym_polar.training.settings import CreditSettings
@@ -52,6 +53,10 @@ class Credit:
     token_mass: float = 0.0
     excluded: Counter[str] = field(default_factory=Counter)
     untrained: Counter[str] = field(default_factory=Counter)
+
+    def leave_out(self, cause: str, tokens: int) -> None:
+        if tokens:
+            self.untrained[cause] += tokens
 
     @property
     def trained_tokens(self) -> int:
@@ -109,15 +114,15 @@ def _excluded(credit: Credit, session: SessionResult, settings: CreditSettings) 
     if cause is None:
         return False
     credit.excluded[cause] += 1
-    credit.untrained[cause] += sum(trace.trained_tokens for trace in session.traces)
+    credit.leave_out(cause, sum(trace.trained_tokens for trace in session.traces))
     return True
 
 
 def _exclusion(session: SessionResult, settings: CreditSettings) -> str | None:
     if session.status in settings.exclude:
         return f"session_{session.status.lower()}"
-    if session.metadata.get("masked"):
-        return "session_masked"
+    if not settings.baseline_of_masked and not any(trace.trained_tokens for trace in session.traces):
+        return "session_masked" if MASKED in session.dropped else "session_without_tokens"
     return None
 
 
@@ -137,9 +142,9 @@ def _credit_session(
         advantage = (reward - baseline) / scale
         credit.token_mass += share * tokens
         if share == 0.0:
-            credit.untrained[trace.kind] += tokens
+            credit.leave_out(trace.kind, tokens)
         elif abs(advantage) < ZERO:
-            credit.untrained["zero_advantage"] += tokens
+            credit.leave_out("zero_advantage", tokens)
         elif tokens:
             credit.examples.append(Example(trace, advantage, share))
 

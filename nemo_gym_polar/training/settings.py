@@ -27,14 +27,16 @@ class CreditSettings(Settings):
 
     `trace_rewards`: `session` gives every trace its session's advantage, `trace` measures a trace that has a reward of
     its own against the group's baseline. `kind_weights` share a session among its chains. Sessions that ended in one of
-    `exclude` are no part of their group, neither of its baseline nor of the gradient.
+    `exclude` are no part of their group, neither of its baseline nor of the gradient; nor are those in which no token may
+    be trained on, unless `baseline_of_masked` lets their reward count in the baseline.
     """
 
     baseline: Literal["leave_one_out", "group_mean"] = "leave_one_out"
     scale: Literal["none", "group_std"] = "none"
     trace_rewards: Literal["session", "trace"] = "session"
     kind_weights: dict[TraceKind, NotNegative] = {}
-    exclude: frozenset[SessionStatus] = frozenset({SessionStatus.ERROR, SessionStatus.CANCELLED})
+    exclude: frozenset[SessionStatus] = frozenset({SessionStatus.CANCELLED})
+    baseline_of_masked: bool = False
 
     def kind_weight(self, kind: TraceKind) -> float:
         return self.kind_weights.get(kind, KIND_WEIGHTS[kind])

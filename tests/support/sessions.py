@@ -82,7 +82,7 @@ def make_session(
     sample: int = 0,
     task: str = "t",
     status: SessionStatus = SessionStatus.COMPLETED,
-    masked: bool = False,
+    dropped: dict[str, int] | None = None,
 ) -> SessionResult:
     return SessionResult(
         session_id=f"{task}-{sample}",
@@ -91,7 +91,7 @@ def make_session(
         status=status,
         reward=reward,
         traces=list(traces),
-        metadata={"masked": "the sandbox died"} if masked else {},
+        dropped=dropped or {},
     )
 
 

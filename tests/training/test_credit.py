@@ -135,19 +135,28 @@ def test_a_group_too_small_to_compare_gives_no_gradient(size: int) -> None:
     assert credit.sessions == size
 
 
-def test_failed_and_masked_sessions_take_no_part() -> None:
+def test_cancelled_masked_and_empty_sessions_take_no_part() -> None:
     group = make_group([0, 1])
-    group.append(make_session(9, traces([5]), sample=2, status=SessionStatus.ERROR))
-    group.append(make_session(9, traces([6]), sample=3, masked=True))
+    group.append(make_session(9, traces([5]), sample=2, status=SessionStatus.CANCELLED))
+    group.append(make_session(9, [make_trace([(6, False)])], sample=3, dropped={"partial_run": 6}))
+    group.append(make_session(9, sample=4, status=SessionStatus.ERROR))
     credit = assign_credit([group], DEFAULT)
     assert [one.advantage for one in credit.examples] == [-1.0, 1.0]
-    assert credit.excluded == {"session_error": 1, "session_masked": 1}
-    assert credit.untrained == {"session_error": 5, "session_masked": 6}
+    assert credit.excluded == {"session_cancelled": 1, "session_masked": 1, "session_without_tokens": 1}
+    assert credit.untrained == {"session_cancelled": 5}
+    assert credit.sessions == 2
 
 
-def test_failed_sessions_take_part_if_the_setting_says_so() -> None:
+def test_masked_sessions_may_count_in_the_baseline() -> None:
+    group = [*make_group([1]), make_session(0, [make_trace([(6, False)])], sample=2, dropped={"partial_run": 6})]
+    credit = assign_credit([group], CreditSettings(baseline_of_masked=True))
+    assert [one.advantage for one in credit.examples] == [1.0]
+
+
+@pytest.mark.parametrize(("exclude", "examples"), [(frozenset(), 2), (frozenset({SessionStatus.ERROR}), 0)])
+def test_a_setting_says_which_endings_take_part(exclude: frozenset[SessionStatus], examples: int) -> None:
     group = [*make_group([1]), make_session(0, traces([5]), sample=2, status=SessionStatus.ERROR)]
-    assert len(assign_credit([group], CreditSettings(exclude=frozenset())).examples) == 2
+    assert len(assign_credit([group], CreditSettings(exclude=exclude)).examples) == examples
 
 
 def test_a_hook_scores_traces_by_themselves() -> None:
@@ -171,7 +180,7 @@ def test_traces_may_answer_for_their_own_reward() -> None:
 def test_every_sampled_token_is_trained_on_or_counted(rewards: list[list[int]], failing: bool) -> None:
     groups = [make_group(list(map(float, some)), seed=index) for index, some in enumerate(rewards)]
     if failing and groups:
-        groups[0][0].status = SessionStatus.ERROR
+        groups[0][0].status = SessionStatus.CANCELLED
     credit = assign_credit(groups, DEFAULT)
     sampled = sum(trace.trained_tokens for group in groups for one in group for trace in one.traces)
     assert sampled == credit.trained_tokens + credit.untrained.total()
