@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 
@@ -22,7 +21,3 @@ class Deadline:
     @property
     def left(self) -> float:
         return max(0.0, self.at - time.monotonic())
-
-    def bound(self, grace: float) -> asyncio.Timeout:
-        """A time limit at the deadline, or `grace` seconds from now if that is later."""
-        return asyncio.timeout(max(self.left, grace))

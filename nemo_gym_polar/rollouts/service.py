@@ -133,5 +133,6 @@ class RolloutService:
 async def end(tasks: Sequence[asyncio.Task[SessionResult]]) -> None:
     """Cancel and wait until everything that the tasks held is free."""
     for task in tasks:
-        task.cancel()
+        if not task.cancelling():
+            task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -18,6 +18,7 @@ from typing import Any
 from nemo_gym_polar.evaluators.base import Evaluation, EvaluatorError, Score
 from nemo_gym_polar.forest.errors import JournalError
 from nemo_gym_polar.rollouts import scoring
+from nemo_gym_polar.rollouts.cleanup import to_the_end
 from nemo_gym_polar.rollouts.deadline import Deadline
 from nemo_gym_polar.rollouts.plan import Plan
 from nemo_gym_polar.rollouts.settings import PartialRule, RolloutSettings
@@ -27,6 +28,7 @@ from nemo_gym_polar.rollouts.task import SessionResult, SessionStatus
 from nemo_gym_polar.runtimes.base import Exit, Runtime, SandboxError
 
 NOTHING = Collected((), {}, 0)
+MARGIN = 20.0  # seconds past its own limit after which a stage is given up; the parts of a stage keep their own time
 
 
 class SessionRun:
@@ -56,8 +58,10 @@ class SessionRun:
         try:
             await self.stages()
         finally:
-            await self.release()
-            self.track.move(None)
+            try:
+                await to_the_end(self.release())
+            finally:
+                self.track.move(None)
         return self.result()
 
     async def stages(self) -> None:
@@ -66,24 +70,26 @@ class SessionRun:
             async with self.pools.init:
                 self.track.move(Stage.INIT)
                 self.deadline.start()
-                ready = await self.attempt(self.prepare)
+                ready = await self.attempt(self.prepare, self.deadline.left)
             if ready:
                 self.track.move(Stage.READY)
                 async with self.pools.run:
                     self.track.move(Stage.RUNNING)
-                    await self.attempt(self.execute)
+                    await self.attempt(self.execute, self.deadline.left + MARGIN)
             self.track.move(Stage.FINISHED)
             await self.pools.postrun.acquire()
         try:
             self.track.move(Stage.POSTRUN)
-            await self.attempt(self.postrun, grace=self.settings.postrun_grace)
+            await self.attempt(self.postrun, max(self.deadline.left, self.settings.postrun_grace) + MARGIN)
+            await to_the_end(self.release())
         finally:
+            self.track.move(None)
             self.pools.postrun.release()
 
-    async def attempt(self, work: Callable[[], Awaitable[None]], grace: float = 0.0) -> bool:
-        """Do the work of a stage before the deadline; what can go wrong there becomes the session's status."""
+    async def attempt(self, work: Callable[[], Awaitable[None]], seconds: float) -> bool:
+        """Do the work of a stage within `seconds`; what can go wrong there becomes the session's status."""
         try:
-            async with self.deadline.bound(grace):
+            async with asyncio.timeout(seconds):
                 await work()
         except TimeoutError:
             self.fail(SessionStatus.TIMEOUT, f"the session's {self.deadline.seconds:.0f} s ended in {self.track.stage}")
@@ -180,10 +186,11 @@ class SessionRun:
     # The end
 
     async def release(self) -> None:
-        """Free what is still held, whatever happened."""
+        """Free what is still held, whatever happened. Safe to call again."""
+        runtime, self.runtime = self.runtime, None
         try:
-            if self.runtime:
-                await self.runtime.stop()
+            if runtime:
+                await runtime.stop()
         finally:
             await self.close()
 

@@ -60,8 +60,10 @@ class Track:
         self.seconds: dict[str, float] = {}
 
     def move(self, stage: Stage | None) -> None:
-        now = time.monotonic()
-        if self.stage:
-            self.seconds[self.stage] = self.seconds.get(self.stage, 0.0) + now - self.since
-        self.pools.change(self.stage, stage)
+        """Enter a stage; None leaves for good."""
+        left, now = self.stage, time.monotonic()
+        if left:
+            self.seconds[left] = self.seconds.get(left, 0.0) + now - self.since
         self.stage, self.since = stage, now
+        if left is not stage:
+            self.pools.change(left, stage)

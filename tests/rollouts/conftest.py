@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_engine import FakeEngine
+from tests.support.rollouts import Marked, Stand, stand
+from tests.support.tiny_model import make_model
+
+
+@pytest.fixture(scope="session")
+def model_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+async def engine(model_directory: Path) -> AsyncIterator[FakeEngine]:
+    async with FakeEngine(model_directory) as engine:
+        yield engine
+
+
+@pytest.fixture
+async def bench(engine: FakeEngine, tmp_path: Path) -> AsyncIterator[Stand]:
+    async with stand(engine, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def marked() -> Marked:
+    return Marked()
