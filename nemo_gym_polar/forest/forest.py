@@ -21,7 +21,7 @@ from nemo_gym_polar.forest.matching import Answers, Match, follow, ignore_answer
 from nemo_gym_polar.forest.placement import Place, place
 from nemo_gym_polar.forest.store import TurnStore
 from nemo_gym_polar.forest.tree import Node
-from nemo_gym_polar.forest.turn import Cause, Generation, Status, Turn
+from nemo_gym_polar.forest.turn import NO_SIDE_ARRAYS, Cause, Generation, Status, Turn
 
 
 class Forest(TurnStore):
@@ -84,7 +84,7 @@ class Forest(TurnStore):
             dialect=generation.dialect,
             started=generation.started,
             ended=generation.ended,
-            side={name: _frozen(rows[where.shared :]) for name, rows in generation.side.items()},
+            side={name: _frozen(rows[where.shared :]) for name, rows in generation.side.items()} or NO_SIDE_ARRAYS,
         )
 
     def _reply(self, request: Node, generation: Generation) -> int | None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.messages import dump_message, dump_tools, load_message, load_tools
-from nemo_gym_polar.forest.turn import Cause, Edge, Flag, Mark, Status, Turn
+from nemo_gym_polar.forest.turn import NO_SIDE_ARRAYS, Cause, Edge, Flag, Mark, Status, Turn
 from nemo_gym_polar.tokens import VersionSpan
 
 _SIZES = struct.Struct("<II")
@@ -119,7 +119,7 @@ def _turn(fields: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Turn:
         "flags": frozenset(map(Flag, fields["flags"])),
     }
     named = {name: arrays.pop(name) for name in ("delta", "sampled", "logprobs")}
-    return Turn(**{**fields, **read, **named, "side": arrays})
+    return Turn(**{**fields, **read, **named, "side": arrays or NO_SIDE_ARRAYS})
 
 
 def _shapes(arrays: Mapping[str, NDArray[Any]]) -> list[Any]:

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nemo_gym_polar.chat import Conversation, Message
 from nemo_gym_polar.forest.errors import UnknownTurnError
@@ -59,6 +61,11 @@ class TurnStore:
         turn = self[index]
         return self._gather(turn, turn.context_length)
 
+    def side(self, index: int, name: str) -> NDArray[Any]:
+        """A side array over all tokens of a turn, one row for each; a `KeyError` if a turn of the way lacks it."""
+        turn = self[index]
+        return np.concatenate([one.side[name][:own] for one, own in self._pieces(turn, turn.length)][::-1])
+
     def previous(self, turn: Turn) -> Turn | None:
         """The chain step: the turn all of whose tokens `turn`'s context begins with, if there is one.
 
@@ -93,7 +100,7 @@ class TurnStore:
     def restore(self, turn: Turn) -> None:
         """Add a turn whose message nodes are already in the tree."""
         self.turns.append(turn)
-        self.tree.nodes[turn.request].requests.append(turn.index)
+        self.tree.nodes[turn.request].requests += (turn.index,)
         if turn.answer is not None:
             self.tree.link_reply(self.tree.nodes[turn.answer], turn.index)
         if turn.has_tokens:
@@ -124,14 +131,18 @@ class TurnStore:
             turn = self.previous(turn)
 
     def _gather(self, turn: Turn, length: int) -> Int32:
-        """The first `length` tokens of a turn's sequence, from its own pieces and those above."""
-        pieces: list[Int32] = []
-        while length:
-            own = length - turn.shared
-            if own > 0:
-                pieces += [turn.sampled[: max(0, own - len(turn.delta))], turn.delta[:own]]
+        """The first `length` tokens of a turn's sequence."""
+        parts: list[Int32] = [_EMPTY]
+        for one, own in self._pieces(turn, length):
+            parts += [one.sampled[: max(0, own - len(one.delta))], one.delta[:own]]
+        return np.concatenate(parts[::-1])
+
+    def _pieces(self, turn: Turn, length: int) -> Iterator[tuple[Turn, int]]:
+        """From the newest on: the turns that hold a sequence's first `length` tokens, with how many of their own."""
+        while True:
+            if length > turn.shared:
+                yield turn, length - turn.shared
                 length = turn.shared
-            if turn.parent is None:
-                break
+            if turn.parent is None or not length:
+                return
             turn = self.turns[turn.parent]
-        return np.concatenate(pieces[::-1]) if pieces else _EMPTY

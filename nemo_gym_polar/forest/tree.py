@@ -9,7 +9,7 @@ almost always repeats its last request; canonical digests are computed only for 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from nemo_gym_polar.chat import Conversation, Message, Tool
 from nemo_gym_polar.forest.canonical import digest_bytes, message_digest, tools_digest
@@ -32,9 +32,9 @@ class Node:
     message: Message | None
     digest: bytes
     tools: tuple[Tool, ...]
-    requests: list[int] = field(default_factory=list)
-    answers: list[int] = field(default_factory=list)
-    replies: list[Node] = field(default_factory=list)
+    requests: tuple[int, ...] = ()
+    answers: tuple[int, ...] = ()
+    replies: tuple[Node, ...] = ()
     latest: Node | None = None
     echo: Message | None = None
     drift: Cause | None = None
@@ -120,9 +120,9 @@ class MessageTree:
 
     def link_reply(self, reply: Node, turn: int) -> None:
         """Note that `turn` answered with `reply`."""
-        reply.answers.append(turn)
+        reply.answers += (turn,)
         if reply.parent is not None and reply not in reply.parent.replies:
-            reply.parent.replies.append(reply)
+            reply.parent.replies += (reply,)
 
     def _known(self, node: Node, message: Message) -> Node | None:
         return self._by_digest.get(digest_bytes(node.digest, message_digest(message)))

@@ -9,8 +9,9 @@ tokens) followed by `delta`. So a retry costs nothing, and a chain that breaks i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from nemo_gym_polar.chat import Dialect, FinishReason, Message
 from nemo_gym_polar.tokens import Float32, Int32, VersionSpan
 
 SideArrays = Mapping[str, NDArray[Any]]
+NO_SIDE_ARRAYS: SideArrays = MappingProxyType({})
 
 
 class Edge(StrEnum):
@@ -104,7 +106,7 @@ class Generation:
     dialect: Dialect = "chat"
     started: float = 0.0
     ended: float = 0.0
-    side: SideArrays = field(default_factory=dict)
+    side: SideArrays = NO_SIDE_ARRAYS
 
 
 @dataclass(slots=True, eq=False)
@@ -137,7 +139,7 @@ class Turn:
     dialect: Dialect = "chat"
     started: float = 0.0
     ended: float = 0.0
-    side: SideArrays = field(default_factory=dict)
+    side: SideArrays = NO_SIDE_ARRAYS
 
     @property
     def has_tokens(self) -> bool:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""Nine sessions that real harnesses produce and that other recorders lose tokens on or train wrongly."""
+"""Sessions that real harnesses produce and that other recorders lose tokens on or train wrongly."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from nemo_gym_polar.chat import Image, Message, Text, Tool, ToolResult
 from nemo_gym_polar.forest.builders import build
+from nemo_gym_polar.forest.journal import parse_journal
 from nemo_gym_polar.forest.turn import Cause, Edge, Status
 from tests.forest.invariants import check_build, check_contexts, sampled
 from tests.forest.world import (
@@ -201,3 +202,16 @@ def test_equal_tools_in_another_key_order_are_the_same_tools() -> None:
     world.ask(TASK, answer)
     shuffled: Tool = replace(SHELL, parameters=dict(reversed(list(SHELL.parameters.items()))))
     assert world.ask([*TASK, answer, user("more")], assistant("done"), tools=(shuffled,)).edge is Edge.CONTINUE
+
+
+def test_killed_between_generation_and_reply() -> None:
+    """The turn was durable, the harness never saw it: after the restart it asks again, and that answer counts."""
+    before = World()
+    before.ask(TASK, assistant("", call("lost")))
+    world = World(forest=parse_journal(before.journal(), "journal").forest, calls=before.calls)
+    retry = world.ask(TASK, assistant("", call("c1")))
+    world.ask([*TASK, assistant("", call("c1")), result("c1")], assistant("done"))
+    assert (retry.edge, retry.parent, len(retry.delta)) == (Edge.RETRY, 0, 0)
+    merged = checked(world)
+    assert [trace.turns for trace in merged.traces] == [(1, 2)]
+    assert merged.dropped == {"unseen": sampled(world.calls, 0)}
