@@ -1,0 +1,138 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""The gateway in front of the embedded policy's own server: both sides agree on every token and every logprob."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Literal
+
+import aiohttp
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer
+from transformers import Qwen3ForCausalLM
+
+from nemo_gym_polar.engines.factory import EngineSettings, make_engine
+from nemo_gym_polar.forest.builders import build
+from nemo_gym_polar.forest.trace import Trace
+from nemo_gym_polar.forest.turn import Edge
+from nemo_gym_polar.gateway import Gateway, GatewaySettings, SamplingProfile, Session, serve
+from nemo_gym_polar.policy.corpus import seed_corpus
+from nemo_gym_polar.policy.process import EngineProcess
+from nemo_gym_polar.policy.tokenizer import make_tokenizer
+from tests.support.gateways import chat, result, user
+from tests.support.policies import saved, wild_policy
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return make_tokenizer(seed_corpus(400), vocab_size=1024)
+
+
+@pytest.fixture(scope="module")
+def policies(tokenizer: Tokenizer) -> list[Qwen3ForCausalLM]:
+    return [wild_policy(tokenizer, seed=1), wild_policy(tokenizer, seed=2)]
+
+
+@pytest.fixture(scope="module")
+def directories(
+    policies: list[Qwen3ForCausalLM], tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory
+) -> list[Path]:
+    return [saved(policy, tokenizer, tmp_path_factory.mktemp("policy")) for policy in policies]
+
+
+@pytest.fixture
+async def process(directories: list[Path], tmp_path: Path) -> AsyncIterator[EngineProcess]:
+    async with EngineProcess(directories[0], log=tmp_path / "engine.log") as process:
+        yield process
+
+
+def gateway(process: EngineProcess, directory: Path, journals: Path, mode: Literal["tokens", "chat"]) -> Gateway:
+    engine = EngineSettings(
+        urls=(process.url,),
+        model="policy",
+        mode=mode,
+        tokenizer=str(directory),
+        renderer_options={"enable_thinking": False},
+    )
+    profile = SamplingProfile(max_tokens=24)
+    return Gateway(make_engine(engine), GatewaySettings(journals=journals, sampling=profile))
+
+
+async def ask(client: aiohttp.ClientSession, url: str, session: Session, history: list[Any]) -> dict[str, Any]:
+    headers = {"authorization": f"Bearer {session.secret}"}
+    async with client.post(url + session.path + "/v1/chat/completions", json=chat(*history), headers=headers) as reply:
+        assert reply.status == 200, await reply.text()
+        message: dict[str, Any] = (await reply.json())["choices"][0]["message"]
+        return message
+
+
+async def test_logprobs_and_versions_are_the_policy_s_own(
+    process: EngineProcess, policies: list[Qwen3ForCausalLM], directories: list[Path], tmp_path: Path
+) -> None:
+    """Four turns, new weights before the third: the one chain's logprobs are those of the weights it names."""
+    async with (
+        gateway(process, directories[0], tmp_path / "j", "tokens") as stand,
+        serve(stand) as server,
+        aiohttp.ClientSession() as client,
+    ):
+        session = await stand.open()
+        history = [{"role": "system", "content": "Be brief."}, user("Say something.")]
+        for turn in range(4):
+            if turn == 2:
+                await process.load_weights(directories[1], "1")
+            message = await ask(client, server.url, session, history)
+            calls = message.get("tool_calls", [])
+            history += [message, *[result(call["id"], "ok") for call in calls], user(f"And then? {turn}")]
+        forest = await stand.finish(session.id)
+    assert [turn.edge for turn in forest.turns] == [Edge.ROOT, *[Edge.CONTINUE] * 3]
+    (trace,) = build(forest).traces
+    assert [span.version for span in trace.versions] == ["0", "0", "1", "1"]
+    for version, policy in enumerate(policies):
+        assert_logprobs(trace, str(version), policy)
+
+
+def assert_logprobs(trace: Trace, version: str, policy: Qwen3ForCausalLM) -> None:
+    """Recompute the trace in one forward pass and compare where `version` sampled."""
+    with torch.no_grad():
+        logits = policy(torch.from_numpy(trace.token_ids.astype(np.int64))[None]).logits[0].float()
+    logprobs = torch.log_softmax(logits[:-1], -1).gather(
+        1, torch.from_numpy(trace.token_ids[1:].astype(np.int64))[:, None]
+    )
+    own = np.zeros(len(trace), bool)
+    for span in trace.versions:
+        if span.version == version:
+            own[span.start : span.end] = True
+    own &= trace.loss_mask
+    assert own.sum() > 20
+    assert np.abs(logprobs[:, 0].numpy()[own[1:]] - trace.logprobs[own]).max() < 1e-4
+
+
+async def test_both_modes_read_the_same_prompt(process: EngineProcess, directories: list[Path], tmp_path: Path) -> None:
+    history: list[dict[str, Any]] = [
+        {"role": "system", "content": "You are an expert coding assistant.\n\n- Use bash."},
+        user("Create a.txt"),
+        {
+            "role": "assistant",
+            "content": "I will.",
+            "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": "bash", "arguments": '{"command": "touch a.txt"}'}}
+            ],
+        },
+        result("c", "(no output)"),
+    ]
+    contexts = []
+    modes: tuple[Literal["tokens", "chat"], ...] = ("tokens", "chat")
+    for mode in modes:
+        async with (
+            gateway(process, directories[0], tmp_path / mode, mode) as stand,
+            serve(stand) as server,
+            aiohttp.ClientSession() as client,
+        ):
+            session = await stand.open()
+            await ask(client, server.url, session, history)
+            contexts.append(session.forest.context(0).tolist())
+    assert contexts[0] == contexts[1]
