@@ -11,35 +11,29 @@ from __future__ import annotations
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field, FiniteFloat
 
 from nemo_gym_polar.chat import Sampling
 from nemo_gym_polar.forest.trace import Trace, TraceKind
 from nemo_gym_polar.rollouts.task import BuilderSpec, SessionStatus
 
 
-class CreateParams(BaseModel):
-    """What is read of a row's `responses_create_params`; NeMo RL stamps its sampling values there."""
+class Open(BaseModel):
+    """A session for one rollout; model calls are refused `timeout_seconds` from now on. None: as the server is set."""
 
-    model_config = ConfigDict(extra="allow")
-
-    input: str | list[dict[str, Any]]
-    temperature: float | None = None
-    top_p: float | None = None
-    max_output_tokens: int | None = None
+    session_id: str
+    model: str | None = None
+    timeout_seconds: Annotated[float, Field(gt=0)]
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_turns: int | None = None
+    max_generated_tokens: int | None = None
+    metadata: dict[str, Any] = {}
 
     @property
     def sampling(self) -> Sampling:
         return Sampling(temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_output_tokens)
-
-
-class Open(BaseModel):
-    """`timeout_seconds` from now on, model calls are refused."""
-
-    responses_create_params: CreateParams
-    task_id: str
-    session_id: str
-    timeout_seconds: Annotated[float, Field(gt=0)]
 
 
 class Opened(BaseModel):
@@ -58,6 +52,7 @@ class Opened(BaseModel):
 class Finish(BaseModel):
     session_id: str
     builder: BuilderSpec = BuilderSpec()
+    outcome: dict[str, Any] = {}
 
 
 class WireTrace(BaseModel):
@@ -90,20 +85,23 @@ class WireTrace(BaseModel):
 
 
 class Finished(BaseModel):
-    """The traces of a session; `turns` counts its model calls."""
+    """The traces of a session; `turns` counts its answers, `exhausted` names the budget that ran out, if one did."""
 
     traces: list[WireTrace]
     dropped: dict[str, int]
     turns: int
+    exhausted: str = ""
 
 
 class Verify(BaseModel):
-    """How the session ended, from the side of the sandbox."""
+    """How the session ended, from the side of the sandbox. `masked`: nothing of it is to be trained on."""
 
     responses_create_params: dict[str, Any]
     session_id: str
     task_id: str
     status: SessionStatus
-    reward: float
+    reward: FiniteFloat
+    masked: bool = False
     error: str | None = None
     timing: dict[str, float] = {}
+    evaluation: dict[str, Any] = {}

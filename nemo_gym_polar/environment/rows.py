@@ -13,6 +13,11 @@ from typing import Any
 
 from nemo_gym_polar.rollouts.task import TaskRequest
 
+SAMPLING = "sampling"
+"""Where a task's metadata holds the sampling values of its row; NeMo RL stamps those on every row."""
+
+_SAMPLING_FIELDS = ("temperature", "top_p", "max_output_tokens")
+
 AGENT_REF = {"type": "responses_api_agents", "name": "polar_agent"}
 
 
@@ -31,21 +36,26 @@ def instruction(given: str | list[dict[str, Any]]) -> str:
 
 
 def task_request(row: Mapping[str, Any], defaults: Mapping[str, Any]) -> TaskRequest:
-    """The one session that a row asks for."""
+    """The one session that a row asks for. Raises `RowError`, or pydantic's `ValidationError`."""
+    if "input" not in (row.get("responses_create_params") or {}):
+        raise RowError("responses_create_params.input is missing: it holds the task's instruction")
     own = row.get("task") or {}
     if not isinstance(own, Mapping):
         raise RowError(f"task is {own!r}: give an object with the fields of a task")
     merged = _merge(defaults, own)
     merged.setdefault("task_id", str(row.get("_ng_task_index", "row")))
-    text = instruction(row["responses_create_params"]["input"])
-    return TaskRequest.model_validate({**merged, "instruction": text, "num_samples": 1})
+    params = row["responses_create_params"]
+    sampling = {name: value for name in _SAMPLING_FIELDS if (value := params.get(name)) is not None}
+    if sampling:
+        merged["metadata"] = {**merged.get("metadata", {}), SAMPLING: sampling}
+    return TaskRequest.model_validate({**merged, "instruction": instruction(params["input"]), "num_samples": 1})
 
 
-def row(task: TaskRequest) -> dict[str, Any]:
-    """The row that `task_request` turns back into `task`."""
-    fields = task.model_dump(mode="json", exclude_unset=True, exclude={"instruction", "num_samples"})
+def row(task: TaskRequest, fields: set[str] | None = None) -> dict[str, Any]:
+    """The row that `task_request` turns back into `task`; `fields` are those that it fixes (None: all that are set)."""
+    kept = task.model_dump(mode="json", exclude_unset=True, include=fields, exclude={"instruction", "num_samples"})
     message = {"role": "user", "content": task.instruction}
-    return {"responses_create_params": {"input": [message]}, "agent_ref": AGENT_REF, "task": fields}
+    return {"responses_create_params": {"input": [message]}, "agent_ref": AGENT_REF, "task": kept}
 
 
 def _text(content: Any) -> str:

@@ -20,6 +20,8 @@ from nemo_gym_polar.environment.rows import instruction
 from nemo_gym_polar.environment.settings import ResourcesSettings
 from nemo_gym_polar.forest.builders import Build, build
 from nemo_gym_polar.forest.forest import Forest
+from nemo_gym_polar.rollouts.first_prompt import first_prompt
+from nemo_gym_polar.rollouts.sources import answers, exhausted_budget
 from nemo_gym_polar.rollouts.task import SessionStatus
 
 logger = logging.getLogger(__name__)
@@ -72,9 +74,12 @@ class Sessions:
         now = time.monotonic()
         session = await self._gateway.open(
             ask.session_id,
+            model=ask.model,
             deadline=now + ask.timeout_seconds,
-            sampling=ask.responses_create_params.sampling,
-            metadata={"task_id": ask.task_id},
+            max_turns=ask.max_turns,
+            max_tokens=ask.max_generated_tokens,
+            sampling=ask.sampling,
+            metadata=ask.metadata,
         )
         self._until[session.id] = now + ask.timeout_seconds + _GRACE
         return Opened(
@@ -90,27 +95,25 @@ class Sessions:
 
     async def finish(self, ask: Finish) -> Finished:
         """End the session and build its traces as the task asks. Raises `UnknownSessionError`, `BuilderError`."""
-        forest = await self._end(ask.session_id)
+        exhausted = exhausted_budget(self._gateway.session(ask.session_id))
+        forest = await self._end(ask.session_id, ask.outcome)
         built = build(forest, ask.builder.strategy, ask.builder.config)
         traces = [WireTrace.of(trace) for trace in built.traces]
-        return Finished(traces=traces, dropped=dict(built.dropped), turns=len(forest))
+        return Finished(traces=traces, dropped=dict(built.dropped), turns=answers(forest), exhausted=exhausted)
 
     async def verify(self, ask: Verify) -> Result:
         """The result of the rollout; its session is then forgotten. Raises `UnknownSessionError`."""
-        chain = self._chain(await self._end(ask.session_id, {"status": str(ask.status), "reward": ask.reward}))
+        chain = self._chain(await self._end(ask.session_id))
         self._forget(ask.session_id)
         body = await self._body(ask, chain)
+        prompt = first_prompt(chain.forest)
         return result(
-            ask.responses_create_params,
+            ask,
             body.response,
-            session_id=ask.session_id,
-            task_id=ask.task_id,
-            status=ask.status,
-            reward=ask.reward,
             counts={**chain.counts(), "placeholder_tokens": body.placeholder_tokens},
             dropped=chain.build.dropped,
-            timing=ask.timing,
-            error=body.error or ask.error,
+            first_prompt=prompt.digest.hex() if prompt else "",
+            error=body.error,
             failure=body.failure,
         )
 
@@ -124,7 +127,7 @@ class Sessions:
     async def _body(self, ask: Verify, chain: Chain) -> Body:
         try:
             if (whole := self._response(chain)) is not None:
-                return Body(whole, _failure(ask.status, chain.delivery))
+                return Body(whole, _failure(ask, chain.delivery))
             return await self._placeholder(ask)
         except TraceError as broken:
             logger.error("%s", broken)
@@ -138,7 +141,7 @@ class Sessions:
         return response(trace, items, model=self._settings.engine.model, created=chain.forest[0].started)
 
     async def _placeholder(self, ask: Verify) -> Body:
-        failure = _failure(ask.status, Delivery(None)) or "no_tokens"
+        failure = _failure(ask, Delivery(None))
         if self._settings.placeholder:
             text = instruction(ask.responses_create_params["input"])
             forest = await sample_placeholder(self._gateway, ask.session_id, text)
@@ -169,10 +172,10 @@ class Sessions:
             self._forget(session_id)
 
 
-def _failure(status: SessionStatus, delivery: Delivery) -> str | None:
-    """Why a rollout must not be trained on. A time-out with a chain is the policy's own doing, so it counts."""
-    if status not in (SessionStatus.COMPLETED, SessionStatus.TIMEOUT):
-        return f"rollout_{status.lower()}"
+def _failure(ask: Verify, delivery: Delivery) -> str | None:
+    """Why a rollout must not be trained on. A time-out with a score is the policy's own doing, so it counts."""
+    if ask.masked or (delivery.trace is None and ask.status is not SessionStatus.COMPLETED):
+        return f"rollout_{ask.status.lower()}"
     if delivery.trace is None:
         return "no_tokens"
     return None if delivery.usable else "no_main_chain"

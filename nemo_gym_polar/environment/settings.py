@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BaseModel, Field, field_validator
 
 from nemo_gym_polar.engines.factory import EngineSettings
-from nemo_gym_polar.gateway.settings import GatewaySettings, Positive, SamplingProfile
+from nemo_gym_polar.gateway.settings import GatewaySettings, Positive, SamplingProfile, Seconds
+from nemo_gym_polar.rollouts.settings import RolloutSettings
 from nemo_gym_polar.rollouts.task import TaskRequest
 
 
@@ -19,6 +20,14 @@ def state_directory() -> Path:
     """$XDG_STATE_HOME/nemo-gym-polar/gym: a server's working directory lies in site-packages, so it is no choice."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(home) / "nemo-gym-polar" / "gym"
+
+
+def _absolute(field: str, directory: str | Path | None) -> Path:
+    if directory is None:
+        return state_directory()
+    if not Path(directory).is_absolute():
+        raise ValueError(f"{field}={str(directory)!r} is relative to the server's own directory: give a whole path")
+    return Path(directory)
 
 
 def _one_process(workers: int | None) -> int | None:
@@ -54,11 +63,7 @@ class ResourcesSettings(BaseModel):
     @field_validator("directory", mode="before")
     @classmethod
     def _absolute(cls, directory: Any) -> Any:
-        if directory is None:
-            return state_directory()
-        if not Path(directory).is_absolute():
-            raise ValueError(f"directory={directory!r} is relative to the server's own directory: give a whole path")
-        return directory
+        return _absolute("directory", directory)
 
     def gateway(self) -> GatewaySettings:
         return GatewaySettings(
@@ -70,13 +75,24 @@ class ResourcesSettings(BaseModel):
 
 
 class AgentSettings(BaseModel):
-    """`task` is what a row leaves open: any field of a task but its id and instruction."""
+    """`task` is what a row leaves open: any field of a task but its id and instruction.
+
+    `resources_timeout` is how long the resources server may take for one answer, in seconds.
+    """
 
     task: dict[str, Any] = {}
-    concurrency: Annotated[int, Field(ge=1)] = 32
+    resources_timeout: Seconds = 120.0
+    rollouts: RolloutSettings = Field(default_factory=lambda: RolloutSettings(directory=state_directory()))
     num_workers: int | None = None
 
     _one_process = field_validator("num_workers")(_one_process)
+
+    @field_validator("rollouts", mode="before")
+    @classmethod
+    def _absolute(cls, rollouts: Any) -> Any:
+        if not isinstance(rollouts, dict):
+            return rollouts
+        return {**rollouts, "directory": _absolute("rollouts.directory", rollouts.get("directory"))}
 
     @field_validator("task")
     @classmethod

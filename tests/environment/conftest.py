@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from nemo_gym_polar.environment.host import host_gateway
-from nemo_gym_polar.environment.protocol import CreateParams, Finish, Open, Opened, Verify
+from nemo_gym_polar.environment.protocol import Finish, Open, Opened, Verify
 from nemo_gym_polar.environment.result import Result
 from nemo_gym_polar.environment.sessions import Sessions
 from nemo_gym_polar.environment.settings import ResourcesSettings
@@ -50,9 +50,7 @@ class Desk:
     client: aiohttp.ClientSession
 
     async def open(self, session_id: str = "s1", **params: Any) -> Opened:
-        create = CreateParams(**PARAMS, **params)
-        ask = Open(responses_create_params=create, task_id="t", session_id=session_id, timeout_seconds=30)
-        return await self.sessions.open(ask)
+        return await self.sessions.open(Open(session_id=session_id, timeout_seconds=30, **params))
 
     async def call(self, at: Opened, messages: list[dict[str, Any]], **fields: Any) -> dict[str, Any] | None:
         """The assistant's message, or None for an error."""
@@ -63,17 +61,24 @@ class Desk:
         return answer["choices"][0]["message"] if reply.status == 200 else None
 
     async def verify(
-        self, at: Opened, status: SessionStatus = SessionStatus.COMPLETED, reward: float = 1.0, error: str | None = None
+        self,
+        at: Opened,
+        status: SessionStatus = SessionStatus.COMPLETED,
+        reward: float = 1.0,
+        *,
+        finish: bool = True,
+        **more: Any,
     ) -> Result:
-        await self.sessions.finish(Finish(session_id=at.session_id))
+        if finish:
+            await self.sessions.finish(Finish(session_id=at.session_id))
         ask = Verify(
             responses_create_params=PARAMS,
             session_id=at.session_id,
             task_id="t",
             status=status,
             reward=reward,
-            error=error,
             timing={"running": 1.5},
+            **more,
         )
         return await self.sessions.verify(ask)
 

@@ -78,7 +78,7 @@ async def test_a_rewritten_history_leaves_the_later_chain_behind(desk: Desk) -> 
 async def test_a_failed_rollout_keeps_its_tokens_but_is_masked(desk: Desk, status: SessionStatus) -> None:
     at = await desk.open()
     await desk.converse(at)
-    result = on_the_wire(await desk.verify(at, status, error="the sandbox died"))
+    result = on_the_wire(await desk.verify(at, status, masked=True, error="the sandbox died"))
     assert walk(result).turns == 1
     assert result["mask_sample"] is True
     assert result["instance_config"]["mask_sample"] is True
@@ -139,7 +139,7 @@ async def test_other_builders_serve_evaluators_and_one_chain_is_delivered(desk: 
     assert (len(finished.traces), finished.turns) == (2, 2)
     trace = finished.traces[1].trace()
     assert trace.trained_tokens == len(desk.engine.served[1].sampled)
-    assert walk(on_the_wire(await desk.verify(at))).turns == 2
+    assert walk(on_the_wire(await desk.verify(at, finish=False))).turns == 2
 
 
 async def test_after_the_end_nothing_is_left(desk: Desk) -> None:

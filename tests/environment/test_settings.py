@@ -75,7 +75,8 @@ def test_bad_resources_settings_say_what_to_do(change: dict[str, Any], message: 
     [
         ({"num_workers": 2}, "num_workers=2"),
         ({"task": {"time_limit": 3}}, "time_limit"),
-        ({"concurrency": 0}, "concurrency"),
+        ({"rollouts": {"run_workers": 0}}, "run_workers"),
+        ({"rollouts": {"directory": "here"}}, "rollouts.directory='here' is relative"),
     ],
 )
 def test_bad_agent_settings_are_named(change: dict[str, Any], message: str) -> None:
