@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The token forest: what the policy read and sampled in a session, exactly, and the traces that follow from it.
 
-A call is matched by its messages (`matching`, `tree`, `labels`), placed by its tokens (`placement`), kept on disk before
-it is answered (`journal`, `committer`), judged by the requests after it (`evidence`), and trained on through `builders`:
+A call is matched by its messages (`matching`, `tree`, `labels`), placed by its tokens (`placement`), on disk before it
+is answered (`journal`, `committer`), judged by the requests after it (`evidence`), and trained on through `builders`:
 
     recorder = await Recorder.open(path, session_id, committer)
     match = recorder.match(conversation, hints)
