@@ -105,18 +105,24 @@ class PiHarness:
         return encoded({"providers": {PROVIDER: provider}})
 
     def status(self, ended: Exit, turns: int) -> tuple[HarnessStatus, str]:
-        if verdict := common(ended, turns):
+        """In JSON mode the last answer's stop reason counts; in text mode the exit code, and that Pi said something."""
+        trouble = last_trouble(ended.stdout) if self.settings.output == "json" else ""
+        if verdict := common(ended, turns, trouble):
             return verdict
-        if self.settings.output == "json" and (reasons := STOP_REASON.findall(ended.stdout)):
-            return judged(reasons[-1].decode(), ended.stdout)
+        if trouble:
+            return "failed", trouble
+        if self.settings.output == "json" and STOP_REASON.search(ended.stdout):
+            return "completed", ""
         return ("failed", described(ended)) if ended.code or not ended.stdout.strip() else ("completed", "")
 
 
-def judged(reason: str, output: bytes) -> tuple[HarnessStatus, str]:
-    if reason not in {"error", "aborted"}:
-        return "completed", ""
+def last_trouble(output: bytes) -> str:
+    """What went wrong in the last answer, or «»; what went wrong before, Pi got over."""
+    reasons = STOP_REASON.findall(output)
+    if not reasons or reasons[-1] not in (b"error", b"aborted"):
+        return ""
     messages = ERROR_MESSAGE.findall(output)
-    return "failed", f"pi ended with «{reason}»: {json.loads(messages[-1])[:300] if messages else 'no message'}"
+    return f"pi ended with «{reasons[-1].decode()}»: {json.loads(messages[-1])[:300] if messages else 'no message'}"
 
 
 def encoded(value: Any) -> bytes:

@@ -10,14 +10,14 @@ from nemo_gym_polar.runtimes.base import Exit
 Verdict = tuple[HarnessStatus, str]
 
 
-def common(ended: Exit, turns: int) -> Verdict | None:
-    """A verdict that needs no knowledge of the harness, or None."""
+def common(ended: Exit, turns: int, said: str = "") -> Verdict | None:
+    """A verdict that needs no knowledge of the harness, or None. `said` is the harness's own word on what is wrong."""
     if ended.timed_out:
         return "timeout", f"the harness was stopped after {ended.seconds:.0f} s"
     if ended.killed_for:
         return "failed", f"the harness was killed: too much of «{ended.killed_for}»"
     if turns == 0:
-        return "failed", f"the harness never got an answer from the model ({described(ended)})"
+        return "failed", f"the harness never got an answer from the model ({said or described(ended)})"
     return None
 
 
