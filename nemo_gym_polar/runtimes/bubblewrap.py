@@ -76,7 +76,13 @@ class BubblewrapRuntime(SupervisedRuntime):
     def config(self) -> dict[str, Any]:
         door = {"gateway": SOCKET if self.gateway else None, "port": PORT}
         become = {"uid": UID, "gid": UID, "own": [WORKSPACE, HOME, *SCRATCH]} if os.geteuid() == 0 else None
-        return {"workspace": WORKSPACE, "namespace": True, "become": become, **door, **self.limits.supervisor()}
+        return {
+            "workspace": WORKSPACE,
+            "namespace": True,
+            "become": become,
+            **door,
+            **self.limits.supervisor(own_user=True),
+        }
 
     def environment(self) -> dict[str, str]:
         user = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash"}

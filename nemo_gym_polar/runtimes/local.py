@@ -57,8 +57,8 @@ class LocalRuntime(SupervisedRuntime):
         return [str(interpreter.host()), "-I", "-S", "-c", supervise(str(INSIDE.parent)), config]
 
     def config(self) -> dict[str, Any]:
-        fixed = {"namespace": False, "become": None, "gateway": None}
-        return {"workspace": self.workspace, **fixed, **self.limits.supervisor()}
+        fixed = {"namespace": False, "become": None, "gateway": None, "remove": str(self.directory)}
+        return {"workspace": self.workspace, **fixed, **self.limits.supervisor(own_user=False)}
 
     def environment(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in ("PATH", "LANG", "USER", "SHELL") if name in os.environ}

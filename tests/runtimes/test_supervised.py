@@ -155,6 +155,13 @@ async def test_too_many_processes(started: Any, backend: str, marked: Any) -> No
     assert not marked.alive()
 
 
+async def test_a_fork_bomb(started: Any) -> None:
+    runtime = await started("bubblewrap", processes=100)
+    ended = await runtime.run(shell("bomb() { bomb | bomb & }; bomb; sleep 60"), timeout=20)
+    assert (ended.code, ended.killed_for) == (None, "processes")
+    assert (await runtime.run(["echo", "well"], timeout=10)).stdout == b"well\n"
+
+
 async def test_resource_limits_are_only_lowered(started: Any, backend: str) -> None:
     runtime = await started(backend, open_files=200, file_mb=1)
     ended = await runtime.run(shell("ulimit -n; ulimit -c; head -c 2M /dev/zero > big; wc -c < big"), timeout=10)
@@ -195,6 +202,7 @@ warnings.simplefilter("ignore")
 async def main():
     runtime = make_runtime(sys.argv[1], GatewayAddress("http://127.0.0.1:9"))
     await runtime.start()
+    print(runtime.workspace, flush=True)
     await runtime.run(["bash", "-c", f"setsid {sys.argv[2]} & {sys.argv[2]}"], timeout=60)
 asyncio.run(main())
 """
@@ -203,8 +211,19 @@ asyncio.run(main())
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 async def test_no_process_survives_the_parent(backend: str, marked: Any, how: signal.Signals) -> None:
     argv = [sys.executable, "-c", PARENT, backend, marked.command]
-    parent = await asyncio.create_subprocess_exec(*argv, stderr=asyncio.subprocess.DEVNULL)
+    parent = await asyncio.create_subprocess_exec(*argv, stdout=-1, stderr=asyncio.subprocess.DEVNULL)
+    assert parent.stdout
+    workspace = (await parent.stdout.readline()).decode().strip()
     assert await marked.seen(20)
     parent.send_signal(how)
     await asyncio.wait_for(parent.wait(), 10)
     assert await marked.gone()
+    assert await removed(workspace)
+
+
+async def removed(path: str) -> bool:
+    for _ in range(100):
+        if not await asyncio.to_thread(Path(path).exists):
+            return True
+        await asyncio.sleep(0.05)
+    return False
