@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluators": {*BASE, "runtimes", "forest"},
     "rollouts": {*BASE, *GATEWAY, *LEAVES, "tasks", "export"},
     "tasks": {"rollouts"},
-    "policy": {*BASE, "engines", "dialects"},
+    "policy": {*BASE, "engines", "dialects", "tasks"},
     "environment": {*BASE, *GATEWAY, *LEAVES, "rollouts", "tasks", "export"},
     "training": {*BASE, *GATEWAY, *LEAVES, "rollouts", "tasks", "export", "policy"},
 }
