@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -42,11 +43,11 @@ class Composed:
         return self.sources.get(key.split(".")[0], self.recipe)
 
     def nearest(self, key: str) -> str | None:
-        """The known key most like `key`, if any is at all alike."""
-        known = list(flatten(self.values))
-        matches = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-        leaves = [path for path in known if path.rpartition(".")[2] == key.rpartition(".")[2]]
-        return next(iter([*matches, *leaves]), None)
+        """The other key most like `key`, if any is at all alike."""
+        known = [path for path in flatten(self.values) if path != key]
+        namesakes = [path for path in known if path.rpartition(".")[2] == key.rpartition(".")[2]]
+        alike = difflib.get_close_matches(key, namesakes or known, n=1, cutoff=0.6)
+        return next(iter([*alike, *namesakes]), None)
 
 
 def compose(recipe: Path, overrides: Sequence[str] = ()) -> Composed:
@@ -59,7 +60,10 @@ def compose(recipe: Path, overrides: Sequence[str] = ()) -> Composed:
     for override in parsed:
         if override.type is OverrideType.CHANGE and override not in choices:
             _check_key(base, override)
-    return _compose(recipe, overrides)
+    composed = _compose(recipe, overrides)
+    for key in missing(composed.values):
+        raise UsageError(f"{key} has no value ({composed.source(key)}); give one as {key}=…")
+    return composed
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> list[str]:
@@ -70,6 +74,17 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> list[str]:
         keys.append(path)
         if isinstance(value, Mapping):
             keys.extend(flatten(value, f"{path}."))
+    return keys
+
+
+def missing(values: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The dotted paths of keys that must be set and are not: `???`."""
+    keys = []
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            keys += missing(value, f"{prefix}{key}.")
+        elif value == "???":
+            keys.append(f"{prefix}{key}")
     return keys
 
 
@@ -108,8 +123,8 @@ def _check_key(base: Composed, override: Override) -> None:
 def unknown_key(base: Composed, key: str) -> str:
     """What to say of a key that no setting has."""
     nearest = base.nearest(key)
-    hint = f"; did you mean {nearest} ({base.source(nearest)})?" if nearest else f"; see {base.source(key)}"
-    return f"there is no setting {key!r}{hint}"
+    hint = f"did you mean {nearest} ({base.source(nearest)})?" if nearest else "--cfg job shows all there are"
+    return f"there is no setting {key!r}; {hint}"
 
 
 def _compose(recipe: Path, overrides: Sequence[str]) -> Composed:
@@ -118,6 +133,8 @@ def _compose(recipe: Path, overrides: Sequence[str]) -> Composed:
         with initialize_config_dir(config_dir=str(recipe.parent), version_base="1.3"):
             config = hydra_compose(recipe.stem, overrides=[search, *overrides], return_hydra_config=True)
         return _plain(config, recipe)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{recipe.name} is not YAML: {' '.join(str(error).split())}") from error
     except (HydraException, OmegaConfBaseException) as error:
         raise UsageError(f"{recipe.name}: {_first_line(error)}") from error
 
@@ -125,7 +142,7 @@ def _compose(recipe: Path, overrides: Sequence[str]) -> Composed:
 def _plain(config: DictConfig, recipe: Path) -> Composed:
     with open_dict(config):
         choices = config.pop("hydra").runtime.choices
-    sources = {key: f"conf/{key}/{option}.yaml" for key, option in choices.items() if "/" not in str(key)}
+    sources = {group: f"conf/{group}/{option}.yaml" for group, option in choices.items() if "/" not in str(group)}
     values = OmegaConf.to_container(config, resolve=True)
     assert isinstance(values, dict)
     return Composed({str(key): value for key, value in values.items()}, sources, recipe.name)

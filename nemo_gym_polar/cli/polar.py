@@ -15,9 +15,11 @@ from rich.console import Console
 from nemo_gym_polar import __version__
 from nemo_gym_polar.cli import doctor, errors, serve, traces
 from nemo_gym_polar.cli.harness import app as harness_app
+from nemo_gym_polar.cli.policy import app as policy_app
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__, rich_markup_mode="markdown")
 app.add_typer(harness_app, name="harness")
+app.add_typer(policy_app, name="policy")
 app.command("serve")(serve.serve)
 app.command("traces")(traces.show)
 
