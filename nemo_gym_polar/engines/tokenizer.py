@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+_MARKER = 24  # characters
 
 
 class FileTokenizer:
@@ -19,6 +22,7 @@ class FileTokenizer:
         self.unk_token_id: int | None = None
         self.eos_token_id: int | None = tokenizer.token_to_id("<|im_end|>")
         self._tokenizer = tokenizer
+        self._marker = lru_cache(maxsize=256)(self._encode)
 
     @classmethod
     def load(cls, directory: str | Path) -> FileTokenizer:
@@ -30,6 +34,10 @@ class FileTokenizer:
         return cls(Tokenizer.from_file(str(path)), str(directory))
 
     def encode(self, text: str, *_: Any, **__: Any) -> list[int]:
+        # Formats repeat the same few markers in every message.
+        return list(self._marker(text)) if len(text) < _MARKER else self._encode(text)
+
+    def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 

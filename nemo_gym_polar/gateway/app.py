@@ -1,11 +1,15 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""The FastAPI app: health, metrics, and the raw routes that harnesses call."""
+"""The FastAPI app: health, metrics, and the raw routes that harnesses call.
+
+`HotPath` goes in front of it: a call of a session has no use for the app's middleware.
+"""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, FastAPI, Response
 from starlette.routing import Mount
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym_polar.gateway.endpoint import CallEndpoint
 from nemo_gym_polar.gateway.gateway import Gateway
@@ -13,11 +17,22 @@ from nemo_gym_polar.gateway.gateway import Gateway
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
+class HotPath:
+    """Calls of sessions go straight to their endpoint, everything else to the app."""
+
+    def __init__(self, gateway: Gateway, app: ASGIApp) -> None:
+        self._calls = CallEndpoint(gateway)
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._calls if scope["path"].startswith("/s/") else self._app
+        await app(scope, receive, send)
+
+
 def make_app(gateway: Gateway, management: APIRouter | None = None) -> FastAPI:
-    """The calls of sessions come first, `management` before the rest: any other path gets a provider's answer."""
+    """`management` comes before the calls: any path that it does not know gets a provider's answer."""
     app = FastAPI(title="polar gateway", openapi_url=None)
     calls = CallEndpoint(gateway)
-    app.router.routes.append(Mount("/s", calls))
     app.include_router(_operations(gateway))
     if management is not None:
         app.include_router(management)

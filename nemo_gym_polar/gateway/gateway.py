@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from nemo_gym_polar.chat import Sampling
+from nemo_gym_polar.dialects.base import CallError
 from nemo_gym_polar.engines.factory import Mode
 from nemo_gym_polar.forest.committer import Committer
 from nemo_gym_polar.forest.errors import JournalError
@@ -110,6 +111,13 @@ class Gateway:
             # Each call that it concerns was refused; what was durable before is still whole.
             logger.exception("the journal of session %s has no end", session_id)
         return session.forest
+
+    def cut_calls(self) -> None:
+        """Stop what is being generated; the harnesses are told to come again."""
+        reason = CallError("server", "The gateway is shutting down.", status=503, retry_after=self.settings.retry_after)
+        for session in self._sessions.values():
+            for call in session.calls:
+                call.cancel(reason)
 
     @contextlib.asynccontextmanager
     async def flight(self) -> AsyncIterator[None]:

@@ -14,13 +14,13 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.server import ServerState
 
-from nemo_gym_polar.gateway.app import make_app
+from nemo_gym_polar.gateway.app import HotPath, make_app
 from nemo_gym_polar.gateway.connection import ResettableProtocol
 from nemo_gym_polar.gateway.gateway import Gateway
 
 _KEEP_ALIVE = 75  # seconds; longer than any harness leaves a connection idle, so that none is closed under a request
 _BACKLOG = 2048
-_GRACE = 5.0  # seconds that answers under way may take at the end
+_GRACE = 5.0  # seconds; generations have been cut by then, only commits and writes are left
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ async def serve(
 ) -> AsyncIterator[Server]:
     """Listen until the block ends. Port 0 takes a free one; a port that is taken raises `OSError` with its name."""
     config = uvicorn.Config(
-        app or make_app(gateway),
+        HotPath(gateway, app or make_app(gateway)),
         lifespan="off",
         ws="none",
         log_config=None,
@@ -67,7 +67,10 @@ async def serve(
         bound = listeners[0].sockets[0].getsockname()[1]
         yield Server(f"http://{_in_url(host)}:{bound}", bound, None if uds is None else Path(uds))
     finally:
-        await _stop(listeners, state)
+        for listener in listeners:
+            listener.close()
+        gateway.cut_calls()
+        await _drain(state)
         if uds is not None:
             await asyncio.to_thread(Path(uds).unlink, missing_ok=True)
 
@@ -81,9 +84,8 @@ async def _listen(
         raise OSError(error.errno, f"can't listen on {host}:{port}: {error.strerror}; choose another port") from None
 
 
-async def _stop(listeners: list[asyncio.Server], state: ServerState) -> None:
-    for listener in listeners:
-        listener.close()
+async def _drain(state: ServerState) -> None:
+    """Let answers end that are being sent."""
     for connection in list(state.connections):
         connection.shutdown()
     if state.tasks:

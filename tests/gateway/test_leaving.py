@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -14,7 +15,8 @@ import pytest
 from nemo_gym_polar.chat import Sampling
 from nemo_gym_polar.forest.turn import Edge, Flag, Status
 from nemo_gym_polar.gateway import Session
-from tests.support.gateways import Bench, chat, user
+from tests.support.fake_engine import FakeEngine
+from tests.support.gateways import Bench, bench, chat, user
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -50,6 +52,23 @@ async def test_finish_cuts_off_what_is_in_flight(stand: Bench) -> None:
     assert (await call).status == 401
     await _until(lambda: stand.engine.aborted == 1)
     assert len(forest) == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_gateway_that_shuts_down_tells_who_waits(engine: FakeEngine, tmp_path: Path, stream: bool) -> None:
+    engine.delay = 60
+    async with aiohttp.ClientSession() as client:
+        async with bench(engine, tmp_path / "j", header_grace=30) as stand:
+            session = await stand.gateway.open()
+            headers = {"authorization": f"Bearer {session.secret}"}
+            url = stand.server.url + session.path + "/v1/chat/completions"
+            call = asyncio.create_task(client.post(url, json=chat(user("hi"), stream=stream), headers=headers))
+            await _until(lambda: engine.running == 1)
+            started = time.monotonic()
+        assert time.monotonic() - started < 3
+        async with await call as response:
+            assert response.status == 503
+            assert response.headers["retry-after"] == "1"
 
 
 async def test_turns_are_limited(stand: Bench) -> None:
