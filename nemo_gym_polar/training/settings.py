@@ -14,6 +14,7 @@ from nemo_gym_polar.rollouts.task import SessionStatus
 NotNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
 
 KIND_WEIGHTS: dict[TraceKind, float] = {"main": 1.0, "sub_agent": 1.0, "compaction": 1.0, "side_call": 0.0}
 
@@ -27,8 +28,8 @@ class CreditSettings(Settings):
 
     `trace_rewards`: `session` gives every trace its session's advantage, `trace` measures a trace that has a reward of
     its own against the group's baseline. `kind_weights` share a session among its chains. Sessions that ended in one of
-    `exclude` are no part of their group, neither of its baseline nor of the gradient; nor are those in which no token may
-    be trained on, unless `baseline_of_masked` lets their reward count in the baseline.
+    `exclude` are no part of their group, neither of its baseline nor of the gradient; nor are those without a token to
+    train on, unless `baseline_of_masked` lets their reward count in the baseline.
     """
 
     baseline: Literal["leave_one_out", "group_mean"] = "leave_one_out"
@@ -73,7 +74,7 @@ class OptimizerSettings(Settings):
 
     lr: NotNegative = 5e-4
     schedule: Literal["constant", "linear"] = "linear"
-    warmup_steps: Annotated[int, Field(ge=0)] = 3
+    warmup_steps: Natural = 3
     final_fraction: Annotated[float, Field(ge=0, le=1)] = 0.1
     beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
     beta2: Annotated[float, Field(ge=0, lt=1)] = 0.95
@@ -82,20 +83,21 @@ class OptimizerSettings(Settings):
 
 
 class TrainerSettings(Settings):
-    """How one batch of groups becomes updates: `epochs` passes over it, each in `minibatches` optimiser steps.
+    """How the groups of each of `steps` become updates: in `epochs` passes, each of `minibatches` optimiser steps.
 
-    `total_steps` is the length of the learning-rate schedule. `temperature` is the one that the engine samples with.
-    `threads` are torch's, None leaves them alone.
+    `threads` are torch's, None leaves them alone. A checkpoint is written every `checkpoint_every` steps and at the
+    end; the last `keep_checkpoints` stay.
     """
 
-    total_steps: Count = 20
+    steps: Count = 20
     epochs: Count = 2
     minibatches: Count = 1
-    temperature: Positive = 1.0
     device: str = "auto"
     precision: Literal["float32", "bfloat16"] = "float32"
     attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
     threads: Count | None = None
+    checkpoint_every: Count = 5
+    keep_checkpoints: Count = 2
     credit: CreditSettings = CreditSettings()
     loss: LossSettings = LossSettings()
     packing: PackingSettings = PackingSettings()
@@ -103,9 +105,9 @@ class TrainerSettings(Settings):
 
     @model_validator(mode="after")
     def _warm_up_fits(self) -> TrainerSettings:
-        if self.optimizer.warmup_steps > self.total_steps:
+        if self.optimizer.warmup_steps > self.steps:
             raise ValueError(
-                f"optimizer.warmup_steps={self.optimizer.warmup_steps} is more than total_steps={self.total_steps};"
+                f"optimizer.warmup_steps={self.optimizer.warmup_steps} is more than trainer.steps={self.steps};"
                 " lower the first or raise the second"
             )
         return self

@@ -49,12 +49,20 @@ class Trainer:
     """Owns the model and the optimiser. One call at a time, from whichever thread."""
 
     def __init__(
-        self, policy_dir: Path, settings: TrainerSettings, *, seed: int, score: TraceScore | None = None
+        self,
+        policy_dir: Path,
+        settings: TrainerSettings,
+        *,
+        seed: int,
+        temperature: float = 1.0,
+        score: TraceScore | None = None,
     ) -> None:
+        """`temperature` is the one that the engine samples with; `score` may reward traces by themselves."""
         self.settings = settings
         self.policy_dir = policy_dir
         self.steps = 0
         self._score = score
+        self._temperature = temperature
         self._device = choose_device(settings.device)
         self._use_threads()
         self.model = self._load(policy_dir)
@@ -70,7 +78,7 @@ class Trainer:
         """Learn from one batch; each inner sequence holds the sessions of one task."""
         started = time.perf_counter()
         self._use_threads()
-        lr = learning_rate(self.steps, self.settings.total_steps, self.settings.optimizer)
+        lr = learning_rate(self.steps, self.settings.steps, self.settings.optimizer)
         for parameters in self._optimizer.param_groups:
             parameters["lr"] = lr
         credit = assign_credit(groups, self.settings.credit, self._score)
@@ -190,7 +198,7 @@ class Trainer:
     def _forward(self, model: PreTrainedModel, microbatch: Microbatch) -> tuple[torch.Tensor, torch.Tensor]:
         low = self.settings.precision == "bfloat16"
         with torch.autocast(self._device.type, torch.bfloat16) if low else nullcontext():
-            return token_logprobs(model, microbatch, temperature=self.settings.temperature)
+            return token_logprobs(model, microbatch, temperature=self._temperature)
 
     def _on_device(self, tokens: TokenBatch) -> TokenBatch:
         moved = (tokens.advantages_N, tokens.weights_N, tokens.behaviour_N, tokens.proximal_N)

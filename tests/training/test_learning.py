@@ -67,7 +67,7 @@ class Game:
 def play(policy_dir: Path, lr: float, seed: int) -> tuple[float, float]:
     """The mean reward before and after a short run."""
     optimizer = OptimizerSettings(lr=lr, warmup_steps=2)
-    trainer = Trainer(policy_dir, TrainerSettings(total_steps=STEPS, device="cpu", optimizer=optimizer), seed=seed)
+    trainer = Trainer(policy_dir, TrainerSettings(steps=STEPS, device="cpu", optimizer=optimizer), seed=seed)
     game = Game(seed)
 
     def mean_reward() -> float:

@@ -29,8 +29,8 @@ def test_never_outside_its_bounds(warmup: int, falling: int, fraction: float, st
 
 
 def test_a_warm_up_longer_than_the_run_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"optimizer\.warmup_steps=5 is more than total_steps=4"):
-        TrainerSettings(total_steps=4, optimizer=OptimizerSettings(warmup_steps=5))
+    with pytest.raises(ValueError, match=r"optimizer\.warmup_steps=5 is more than trainer.steps=4"):
+        TrainerSettings(steps=4, optimizer=OptimizerSettings(warmup_steps=5))
 
 
 def test_an_unknown_key_is_refused() -> None:

@@ -22,7 +22,7 @@ Weights = dict[str, torch.Tensor]
 
 def settings(**changed: Any) -> TrainerSettings:
     optimizer = {"lr": 1e-2, "warmup_steps": 1} | changed.pop("optimizer", {})
-    return TrainerSettings.model_validate({"total_steps": 4, "device": "cpu", "optimizer": optimizer} | changed)
+    return TrainerSettings.model_validate({"steps": 4, "device": "cpu", "optimizer": optimizer} | changed)
 
 
 def groups(step: int) -> list[list[SessionResult]]:
