@@ -132,7 +132,12 @@ def test_any_error_message_comes_through(message: str) -> None:
 @pytest.mark.parametrize(
     ("exit_", "turns", "status", "why"),
     [
-        (ended(event("error", "Connection error.")), 0, "failed", "never got an answer from the model (pi ended with «error»: Conn"),
+        (
+            ended(event("error", "Refused.")),
+            0,
+            "failed",
+            "never got an answer from the model (pi ended with «error»: R",
+        ),
         (ended("", "boom", code=1), 3, "failed", "exit code 1: boom"),
         (ended("", "", code=0), 3, "failed", "exit code 0"),
         (ended(event("toolUse"), code=None, timed_out=True), 3, "timeout", "stopped after"),
