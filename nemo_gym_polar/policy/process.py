@@ -26,8 +26,8 @@ class EngineProcessError(Exception):
 class EngineProcess:
     """`async with EngineProcess(directory) as engine:` serves `directory` at `engine.url`.
 
-    The server writes what it has to say to `log`. `options` are further arguments of
-    `python -m nemo_gym_polar.policy.server`. The port is free and the address this machine's own unless they say otherwise.
+    The server writes what it has to say to `log`. `options` are further arguments of the server module; unless they say
+    otherwise it listens on a free port of this machine only.
     """
 
     def __init__(

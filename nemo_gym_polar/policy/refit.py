@@ -18,16 +18,23 @@ class RefitError(Exception):
 
 
 async def load_weights(
-    url: str, directory: Path, version: str, *, in_flight: Literal["wait", "abort", "keep"] = "wait"
+    url: str,
+    directory: Path,
+    version: str,
+    *,
+    in_flight: Literal["wait", "abort", "keep"] = "wait",
+    api_key: str | None = None,
 ) -> None:
     """Replace the weights of the engine at `url` by those of `directory` and stamp what it samples with `version`.
 
     `in_flight` says what becomes of answers being sampled: `wait` for their end, `abort` them, or `keep` them and go
-    on under the new weights. Sampling goes on afterwards in any case, also when the new weights are refused.
+    on under the new weights. Sampling goes on afterwards in any case, also when the new weights are refused. `api_key`
+    is for an engine that asks for one.
     """
-    reload = {"method": "reload_weights", "kwargs": {"weights_path": str(directory.resolve())}}
+    reload = _reload_call(directory)
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     try:
-        async with aiohttp.ClientSession(url, timeout=_PATIENCE) as session:
+        async with aiohttp.ClientSession(url, headers=headers, timeout=_PATIENCE) as session:
             await _post(session, "/pause", {"mode": in_flight})
             try:
                 await _post(session, "/collective_rpc", json=reload)
@@ -37,6 +44,10 @@ async def load_weights(
                 await _post(session, "/resume")
     except (aiohttp.ClientError, TimeoutError) as error:
         raise RefitError(f"the engine at {url} can't be reached for new weights: {error}") from error
+
+
+def _reload_call(directory: Path) -> dict[str, Any]:
+    return {"method": "reload_weights", "kwargs": {"weights_path": str(directory.resolve())}}
 
 
 async def _post(

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import socket
 from argparse import Namespace
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 import uvicorn
@@ -20,6 +21,8 @@ from nemo_gym_polar.policy.shape import ConfigError, DecoderShape
 from nemo_gym_polar.policy.weights import WeightsError, read_weights
 
 _SECONDS_TO_FINISH = 2
+_SECONDS_BETWEEN_CALLS = 600
+_BACKLOG = 1024
 
 
 class StartupError(Exception):
@@ -29,22 +32,20 @@ class StartupError(Exception):
 def serve(options: Namespace) -> None:
     """Serve until SIGTERM or SIGINT. Prints one line, "listening on ...", when requests will be answered."""
     torch.set_num_threads(options.threads)
-    listener, address = _listen(options)
-    try:
-        service = load_service(options)
-    except (ConfigError, WeightsError, FileNotFoundError) as error:
-        raise StartupError(str(error)) from error
-    app = create_app(service, on_ready=lambda: print(f"listening on {address}", flush=True))
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=_SECONDS_TO_FINISH,
-        timeout_keep_alive=600,
-    )
-    uvicorn.Server(config).run(sockets=[listener])
-    if options.uds is not None:
-        options.uds.unlink(missing_ok=True)
+    with _listening(options) as (listener, address):
+        try:
+            service = load_service(options)
+        except (ConfigError, WeightsError, FileNotFoundError) as error:
+            raise StartupError(str(error)) from error
+        app = create_app(service, on_ready=lambda: print(f"listening on {address}", flush=True))
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=_SECONDS_TO_FINISH,
+            timeout_keep_alive=_SECONDS_BETWEEN_CALLS,
+        )
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 def load_service(options: Namespace) -> PolicyService:
@@ -60,29 +61,33 @@ def load_service(options: Namespace) -> PolicyService:
     )
 
 
-def _listen(options: Namespace) -> tuple[socket.socket, str]:
-    """A listening socket, and its address; connections made before the server is up wait in its queue."""
+@contextmanager
+def _listening(options: Namespace) -> Iterator[tuple[socket.socket, str]]:
+    """A listening socket and its address; connections made before the server is up wait in its queue."""
+    with socket.socket(_family(options)) as listener:
+        place = options.uds or f"{options.host}:{options.port}"
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(str(options.uds) if options.uds else (options.host, options.port))
+        except OSError as error:
+            remedy = "remove it if no server uses it" if options.uds else "give a free port, or 0"
+            raise StartupError(f"can't listen on {place}: {error.strerror}; {remedy}") from error
+        listener.listen(_BACKLOG)
+        try:
+            yield listener, _address(options, listener)
+        finally:
+            if options.uds is not None:
+                options.uds.unlink(missing_ok=True)
+
+
+def _family(options: Namespace) -> socket.AddressFamily:
     if options.uds is not None:
-        return _listen_on_path(options.uds), f"unix:{options.uds}"
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    listener = socket.socket(family)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((options.host, options.port))
-    except OSError as error:
-        raise StartupError(
-            f"can't listen on {options.host}:{options.port}: {error.strerror}; give a free port"
-        ) from error
-    listener.listen(1024)
-    host = f"[{options.host}]" if family == socket.AF_INET6 else options.host
-    return listener, f"http://{host}:{listener.getsockname()[1]}"
+        return socket.AF_UNIX
+    return socket.AF_INET6 if ":" in options.host else socket.AF_INET
 
 
-def _listen_on_path(path: Path) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX)
-    try:
-        listener.bind(str(path))
-    except OSError as error:
-        raise StartupError(f"can't listen on {path}: {error.strerror}; remove it if no server uses it") from error
-    listener.listen(1024)
-    return listener
+def _address(options: Namespace, listener: socket.socket) -> str:
+    if options.uds is not None:
+        return f"unix:{options.uds}"
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    return f"http://{host}:{listener.getsockname()[1]}"

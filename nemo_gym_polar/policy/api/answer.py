@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from renderers import ToolCallParseStatus  # type: ignore[import-untyped]  # it has no py.typed
-
 from nemo_gym_polar.policy.api.service import PolicyService
 
 # A value that is no JSON though its schema wants one is passed on as text, as vLLM does it.
-_USABLE = (ToolCallParseStatus.OK, ToolCallParseStatus.INVALID_JSON)
+_USABLE = ("ok", "invalid_json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ def read_answer(
     stopped_at: str | None = None,
 ) -> Answer:
     """Parse an answer. `stopped_at` is the stop string that ended it; text from there on is not part of it."""
-    parsed = service.renderer.parse_response(list(tokens), tools=tools or None, prompt_ids=list(prompt))
+    parsed = service.parser.parse(tokens, prompt=prompt, tools=tools)
     content = parsed.content
     calls = [call for call in parsed.tool_calls if call.status in _USABLE] if tools else []
     if parsed.tool_calls and not calls:

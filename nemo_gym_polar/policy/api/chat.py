@@ -10,7 +10,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from renderers.reasoning import prompt_ends_in_reasoning  # type: ignore[import-untyped]  # it has no py.typed
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -160,11 +159,8 @@ async def _events(call: _Call, *, with_usage: bool) -> AsyncGenerator[JSONObject
 
 def _live_answer(call: _Call) -> LiveAnswer:
     marks = call.service.markers
-    reasoning_open = prompt_ends_in_reasoning(
-        call.service.tokenizer, call.prompt, stop_ids={marks.turn_end, marks.text_end}
-    )
     held = max((len(stop) for stop in call.sequences[0].params.stop), default=1) - 1
-    return LiveAnswer(call.service.vocabulary, marks, reasoning_open=reasoning_open, held=held)
+    return LiveAnswer(call.service.vocabulary, marks, reasoning_open=marks.reasoning_open(call.prompt), held=held)
 
 
 def _chunk(call: _Call, growth: Growth, live: LiveAnswer) -> JSONObject:

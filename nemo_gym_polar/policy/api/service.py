@@ -8,11 +8,10 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from renderers import Qwen35RendererConfig  # type: ignore[import-untyped]  # it has no py.typed
-from renderers.qwen35 import Qwen35Renderer  # type: ignore[import-untyped]  # it has no py.typed
 from tokenizers import Tokenizer
 
 from nemo_gym_polar.engines.tokenizer import FileTokenizer
@@ -47,6 +46,31 @@ class Markers:
             raise ConfigError(f"tokenizer.json lacks {', '.join(missing)}; use a Qwen3 or Qwen3.5 tokenizer")
         return cls(*[id_ for id_ in ids if id_ is not None])
 
+    def reasoning_open(self, prompt: Sequence[int]) -> bool:
+        """Whether `prompt` ends inside a think block of the turn that it opens."""
+        for token in reversed(prompt):
+            if token in (self.think, self.think_end, self.turn_start, self.turn_end, self.text_end):
+                return token == self.think
+        return False
+
+
+class AnswerParser:
+    """Qwen3.5's grammar of answers, from `renderers`; imported at the first chat, as it takes a second."""
+
+    def __init__(self, tokenizer: FileTokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    @cached_property
+    def _renderer(self) -> Any:
+        from renderers import Qwen35RendererConfig  # type: ignore[import-untyped]  # it has no py.typed
+        from renderers.qwen35 import Qwen35Renderer  # type: ignore[import-untyped]  # it has no py.typed
+
+        return Qwen35Renderer(self._tokenizer, Qwen35RendererConfig(enable_thinking=False))
+
+    def parse(self, tokens: Sequence[int], *, prompt: Sequence[int], tools: list[dict[str, Any]]) -> Any:
+        """A `renderers.ParsedResponse`."""
+        return self._renderer.parse_response(list(tokens), tools=tools or None, prompt_ids=list(prompt))
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyService:
@@ -61,7 +85,7 @@ class PolicyService:
     vocabulary: Vocabulary
     markers: Markers
     template: ChatTemplate
-    renderer: Qwen35Renderer
+    parser: AnswerParser
     end_tokens: frozenset[int]
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -84,7 +108,7 @@ class PolicyService:
             vocabulary=Vocabulary(tokenizer),
             markers=Markers.find(tokenizer),
             template=ChatTemplate.load(directory),
-            renderer=Qwen35Renderer(file_tokenizer, Qwen35RendererConfig(enable_thinking=False)),
+            parser=AnswerParser(file_tokenizer),
             end_tokens=_end_tokens(directory),
         )
 
