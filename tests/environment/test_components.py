@@ -13,11 +13,11 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
+from nemo_gym_polar.environment import COMPONENTS
 from nemo_gym_polar.environment.dataset import EXAMPLES, examples, lines, main
 from nemo_gym_polar.environment.rows import task_request
 from nemo_gym_polar.tasks.load import load_task_set
 
-COMPONENTS = Path(__file__).resolve().parents[2] / "nemo_gym_polar" / "environment" / "components"
 ENVIRONMENT = COMPONENTS / "environments" / "polar"
 SERVERS = [COMPONENTS / "resources_servers" / "polar", COMPONENTS / "responses_api_agents" / "polar_agent"]
 

@@ -9,9 +9,8 @@ import pytest
 from omegaconf import OmegaConf
 from pydantic import ValidationError
 
+from nemo_gym_polar.environment import COMPONENTS
 from nemo_gym_polar.environment.settings import AgentSettings, ResourcesSettings
-
-COMPONENTS = Path(__file__).resolve().parents[2] / "nemo_gym_polar" / "environment" / "components"
 
 
 def shipped(**policy: Any) -> dict[str, Any]:
