@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from nemo_gym_polar.forest.trace import TraceKind
 from nemo_gym_polar.rollouts.task import SessionStatus
@@ -102,12 +102,3 @@ class TrainerSettings(Settings):
     loss: LossSettings = LossSettings()
     packing: PackingSettings = PackingSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
-
-    @model_validator(mode="after")
-    def _warm_up_fits(self) -> TrainerSettings:
-        if self.optimizer.warmup_steps > self.steps:
-            raise ValueError(
-                f"optimizer.warmup_steps={self.optimizer.warmup_steps} is more than trainer.steps={self.steps};"
-                " lower the first or raise the second"
-            )
-        return self

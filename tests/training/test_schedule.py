@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym_polar.training.schedule import learning_rate
-from nemo_gym_polar.training.settings import OptimizerSettings, TrainerSettings
+from nemo_gym_polar.training.settings import OptimizerSettings
 
 
 def test_rises_then_falls_to_the_final_fraction() -> None:
@@ -28,9 +28,9 @@ def test_never_outside_its_bounds(warmup: int, falling: int, fraction: float, st
     assert min(fraction, 1 / (warmup + 1)) - 1e-12 <= rate <= 1.0
 
 
-def test_a_warm_up_longer_than_the_run_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"optimizer\.warmup_steps=5 is more than trainer.steps=4"):
-        TrainerSettings(steps=4, optimizer=OptimizerSettings(warmup_steps=5))
+def test_a_run_shorter_than_its_warm_up_only_rises() -> None:
+    settings = OptimizerSettings(lr=1.0, warmup_steps=3)
+    assert [learning_rate(step, 2, settings) for step in range(2)] == [0.25, 0.5]
 
 
 def test_an_unknown_key_is_refused() -> None:
