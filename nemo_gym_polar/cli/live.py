@@ -9,19 +9,20 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from nemo_gym_polar.rollouts.stages import Stage
 from nemo_gym_polar.training.progress import PlainProgress
-from nemo_gym_polar.training.reports import Evaluation, StepReport, Summary
+from nemo_gym_polar.training.reports import StepReport
 
 BARS = "▁▂▃▄▅▆▇█"
 
 
-class LiveProgress:
-    """Shows a run. It is a `training.progress.Progress`; use it as a context manager."""
+class LiveProgress(PlainProgress):
+    """The plain lines above, bars for the step and its sessions below. Use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
+        super().__init__()
         self._console = console
         self._rewards: list[float] = []
         self._bars = Progress(
@@ -31,37 +32,31 @@ class LiveProgress:
             TimeElapsedColumn(),
             TextColumn("{task.fields[note]}"),
             console=console,
+            refresh_per_second=4,
         )
         self._steps = self._bars.add_task("steps", total=None, note="")
         self._sessions = self._bars.add_task("sessions", total=None, note="")
-        self._live = Live(self._bars, console=console, refresh_per_second=4)
 
     def __enter__(self) -> Self:
-        self._live.start()
+        self._bars.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._live.stop()
+        self._bars.stop()
 
     def say(self, line: str) -> None:
-        self._console.print(line, highlight=False, markup=False)
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
-    def sessions(self, stages: Mapping[str, int], done: int, total: int) -> None:
+    def sessions(self, stages: Mapping[Stage, int], done: int, total: int) -> None:
         note = "  ".join(f"{stage} {count}" for stage, count in stages.items() if count)
         self._bars.update(self._sessions, completed=done, total=total, note=note)
 
-    def evaluated(self, evaluation: Evaluation) -> None:
-        PlainProgress(self._console.file).evaluated(evaluation)
-
     def stepped(self, step: StepReport, steps: int) -> None:
-        PlainProgress(self._console.file).stepped(step, steps)
+        super().stepped(step, steps)
         self._rewards.append(step.reward)
         self._bars.update(self._steps, completed=step.step, total=steps, note=sparkline(self._rewards))
-
-    def finished(self, summary: Summary) -> None:
-        PlainProgress(self._console.file).finished(summary)
 
 
 def sparkline(rewards: list[float]) -> str:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from nemo_gym_polar.cli.errors import FAILED, INTERRUPTED
 from nemo_gym_polar.cli.live import LiveProgress
-from nemo_gym_polar.training.progress import PlainProgress, Progress
+from nemo_gym_polar.training.progress import PlainProgress
 from nemo_gym_polar.training.reports import Status, Summary
 from nemo_gym_polar.training.run import train
 from nemo_gym_polar.training.run_settings import TrainSettings
@@ -32,8 +32,7 @@ def run(settings: TrainSettings) -> None:
 async def _train(settings: TrainSettings) -> Summary:
     if not sys.stdout.isatty():
         return await train(settings, PlainProgress())
-    with LiveProgress(Console()) as live:
-        progress: Progress = live
+    with LiveProgress(Console()) as progress:
         return await train(settings, progress)
 
 
