@@ -5,15 +5,21 @@ rollouts of the real Pi with the embedded policy, which NeMo RL could train on."
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from urllib import request
 
 import pytest
 
+from nemo_gym_polar.environment.rows import row
 from nemo_gym_polar.environment.venvs import link_venvs
 from nemo_gym_polar.forest.journal import recover
 from nemo_gym_polar.harnesses.pi import PiHarness
@@ -21,6 +27,7 @@ from tests.environment.reference_walk import walk
 from tests.support import gym_venv
 from tests.support.gym_process import GymCommand, free_ports
 from tests.support.policy_server import policy_server
+from tests.support.rollouts import Marked, task
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -55,6 +62,7 @@ class Collected:
     aggregates: dict[str, Any]
     log: str
     journals: Path
+    hanging: Marked
 
 
 @pytest.fixture(scope="module")
@@ -81,18 +89,34 @@ def collected(gym: GymCommand, tmp_path_factory: pytest.TempPathFactory) -> Iter
                 f"+head_server={{host:127.0.0.1,port:{head}}}",
             )
             assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+            hanging = left_hanging(f"http://127.0.0.1:{agent}/run")
     results = [json.loads(line) for line in (work / "rollouts.jsonl").read_text().splitlines()]
     failures = (work / "rollouts_failures.jsonl").read_text()
     log = f"{failures[:3000]}\n{(work / 'servers.log').read_text(errors='replace')[-5000:]}"
     aggregates = json.loads((work / "rollouts_aggregate_metrics.json").read_text())
-    yield Collected(results, aggregates, log, work / "journals")
+    yield Collected(results, aggregates, log, work / "journals", hanging)
+
+
+def left_hanging(url: str) -> Marked:
+    """A rollout whose harness never ends, under way when the servers are stopped."""
+    marked = Marked()
+    body = json.dumps(row(task(f"{marked.command} & wait"))).encode()
+    asked = request.Request(url, body, {"content-type": "application/json"})
+    Thread(target=ask_in_vain, args=(asked,), daemon=True).start()
+    assert asyncio.run(marked.becomes(True))
+    return marked
+
+
+def ask_in_vain(asked: request.Request) -> None:
+    with contextlib.suppress(OSError, HTTPException):
+        request.urlopen(asked).close()
 
 
 def test_every_example_row_gives_trainable_rollouts(collected: Collected) -> None:
     assert len(collected.results) == 5 * REPEATS, collected.log
     for result in collected.results:
-        row = walk(result)
-        assert row.mask.count(True) == result["delivered_tokens"] > 0
+        read = walk(result)
+        assert read.mask.count(True) == result["delivered_tokens"] > 0
         assert result["mask_sample"] is result["instance_config"]["mask_sample"] is False
         assert result["reward"] in (0.0, 1.0)
         assert result["undelivered_main_tokens"] == result["dropped_tokens"] == 0
@@ -116,8 +140,8 @@ def test_delivered_tokens_are_those_in_the_journals(collected: Collected) -> Non
     for result in collected.results:
         forest = recover(collected.journals / f"{result['session_id']}.journal").forest
         sampled = [token for turn in forest.turns for token in turn.sampled.tolist()]
-        row = walk(result)
-        assert [token for token, trained in zip(row.tokens, row.mask, strict=True) if trained] == sampled
+        read = walk(result)
+        assert [token for token, trained in zip(read.tokens, read.mask, strict=True) if trained] == sampled
 
 
 def test_gym_aggregates_our_numbers(collected: Collected) -> None:
@@ -128,5 +152,5 @@ def test_gym_aggregates_our_numbers(collected: Collected) -> None:
 
 
 def test_no_process_is_left(gym: GymCommand, collected: Collected) -> None:
-    assert collected.results
+    assert asyncio.run(collected.hanging.becomes(False))
     assert gym.gone(within=20.0), [" ".join(process.cmdline())[:200] for process in gym.processes()]
