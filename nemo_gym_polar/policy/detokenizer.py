@@ -17,9 +17,8 @@ class Vocabulary:
     """The bytes of every token. Tokens beyond the tokenizer's own (padding of the embedding) have none."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        alphabet = _byte_of_character()
-        self._special = {id_ for id_, token in tokenizer.get_added_tokens_decoder().items() if token.special}
-        added = tokenizer.get_added_tokens_decoder()
+        alphabet, added = _byte_of_character(), tokenizer.get_added_tokens_decoder()
+        self._special = {id_ for id_, token in added.items() if token.special}
         self._bytes = {
             id_: text.encode() if id_ in added else bytes(alphabet[character] for character in text)
             for text, id_ in tokenizer.get_vocab(with_added_tokens=True).items()

@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers import Qwen3ForCausalLM
 
 from nemo_gym_polar.policy.decoder import Decoder
+from nemo_gym_polar.policy.shape import DecoderShape
 from nemo_gym_polar.policy.weights import WeightsError
 from tests.support.policies import (
     SIZE,
@@ -117,6 +118,15 @@ def test_tied_embeddings(model: Qwen3ForCausalLM) -> None:
     decoder = decoder_of(model)
     decoder.load(weights)
     assert (continued(decoder, 30, 100, 5) - reference(model, TOKENS)[29:35]).abs().max() < TOLERANCE
+
+
+@torch.inference_mode()
+def test_half_the_memory_is_close(model: Qwen3ForCausalLM) -> None:
+    decoder = Decoder(DecoderShape.parse(model.config.to_dict()), dtype=torch.bfloat16)
+    decoder.load(dict(model.state_dict()))
+    found, expected = continued(decoder, 30, 100, 20), reference(model, TOKENS)[29:50]
+    assert found.dtype == torch.float32
+    assert (found - expected).abs().mean() < 0.1
 
 
 @torch.inference_mode()

@@ -18,7 +18,7 @@ def test_token_by_token_is_all_at_once(tokenizer: Tokenizer, tokens: list[int], 
 
 @given(st.text())
 def test_text_comes_in_whole_characters(tokenizer: Tokenizer, text: str) -> None:
-    stream = TextStream(Vocabulary(tokenizer))
+    stream = TextStream(Vocabulary(tokenizer), skip_special=False)
     pieces = [stream.add(token) for token in tokenizer.encode(text, add_special_tokens=False).ids]
     assert "".join(pieces) == text
     assert stream.close() == ""

@@ -52,7 +52,8 @@ def create_app(service: PolicyService, *, on_ready: Callable[[], None] | None = 
             yield
 
     routes = [Route(path, _endpoint(service, handler), methods=[method]) for path, (method, handler) in _ROUTES.items()]
-    return Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _http_error})
+    handlers = {HTTPException: _http_error, Exception: _http_error}
+    return Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
 
 
 def _endpoint(service: PolicyService, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
@@ -70,7 +71,7 @@ def _endpoint(service: PolicyService, handler: Handler) -> Callable[[Request], A
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """Unknown paths and methods, in the same shape as other errors."""
+    """Unknown paths and methods, and our own mistakes (which uvicorn logs), in the same shape as other errors."""
     code = error.status_code if isinstance(error, HTTPException) else 500
     reason = {404: "is not served here", 405: f"does not answer {request.method}"}.get(code, "failed")
     return ApiError(f"{request.url.path} {reason}.", status=code).response()

@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from nemo_gym_polar.policy.api.app import create_app
+from nemo_gym_polar.policy.api.service import PolicyService
 
 CHAT, COMPLETIONS, GENERATE = "/v1/chat/completions", "/v1/completions", "/inference/v1/generate"
 HI = [{"role": "user", "content": "hi"}]
@@ -150,3 +154,13 @@ def test_nonsense_messages_are_never_a_server_error(client: httpx.Client, messag
 def test_neutral_and_unknown_fields_are_accepted(client: httpx.Client, neutral: dict[str, Any]) -> None:
     reply = client.post(CHAT, json={"messages": HI, "max_tokens": 2} | neutral)
     assert reply.status_code == 200, reply.text
+
+
+async def test_a_mistake_of_our_own_has_the_same_shape(service: PolicyService) -> None:
+    """A service without its engine stands for any fault that nobody foresaw."""
+    app = create_app(replace(service, engine=None))  # type: ignore[arg-type]  # the fault
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://policy") as broken:
+        reply = await broken.post("/v1/completions", json={"prompt": "a"})
+    assert reply.status_code == 500
+    assert reply.json()["error"]["type"] == "InternalServerError"
