@@ -62,5 +62,6 @@ class PlainProgress:
         self.say(f"held-out reward: before {before}, after {after}")
         self.say(f"written to {summary.directory}")
 
+
 def _reward(value: float | None) -> str:
     return "not measured" if value is None else f"{value:.3f}"

@@ -19,6 +19,7 @@ from nemo_gym_polar.policy.process import EngineProcessError
 from nemo_gym_polar.policy.refit import RefitError
 from nemo_gym_polar.policy.weights import WeightsError
 from nemo_gym_polar.rollouts.errors import RolloutError
+from nemo_gym_polar.rollouts.plan import make_plan
 from nemo_gym_polar.rollouts.service import GroupResult
 from nemo_gym_polar.rollouts.stages import Gauges
 from nemo_gym_polar.tasks import TaskRow, TaskSet, TaskSetError, load_task_set
@@ -44,16 +45,26 @@ async def train(settings: TrainSettings, progress: Progress | None = None) -> Su
     Raises TrainingError, one line, for what the user or the world must mend; summary.json says `failed` then.
     """
     progress = progress or PlainProgress()
-    try:
-        tasks = load_task_set(settings.env.tasks, seed=settings.seed)
-        path, begin_at = locate(settings)
-    except TaskSetError as error:
-        raise TrainingError(f"env.tasks: {error}") from error
-    if not tasks.train:
-        raise TrainingError(f"env.tasks={settings.env.tasks}: there is no task of the split train; add some")
+    tasks = _tasks(settings)
+    path, begin_at = locate(settings)
     stop = asyncio.Event()
     with stop_on_signals(stop, progress.say), ThreadPoolExecutor(1, "trainer") as thread:
         return await Run(settings, tasks, path, begin_at, progress, stop, thread).go()
+
+
+def _tasks(settings: TrainSettings) -> TaskSet:
+    """The tasks, all of which could be run as far as can be told without running one."""
+    try:
+        tasks = load_task_set(settings.env.tasks, seed=settings.seed)
+        for row in (*tasks.train, *tasks.heldout):
+            make_plan(make_request(row, 1, settings))
+    except TaskSetError as error:
+        raise TrainingError(f"env.tasks: {error}") from error
+    except RolloutError as error:
+        raise TrainingError(str(error)) from error
+    if not tasks.train:
+        raise TrainingError(f"env.tasks={settings.env.tasks}: there is no task of the split train; add some")
+    return tasks
 
 
 class Run:

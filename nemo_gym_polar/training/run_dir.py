@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
+import yaml  # type: ignore[import-untyped]  # it has no py.typed
 from torch.utils.tensorboard import SummaryWriter
 
 from nemo_gym_polar.export.jsonl import write_traces
@@ -36,8 +36,8 @@ class RunDir:
         for directory in (path, self.journals):
             directory.mkdir(parents=True, exist_ok=True)
         self._forget_after(step)
-        config = OmegaConf.create(settings.model_dump(mode="json"))
-        (path / "config.yaml").write_text(OmegaConf.to_yaml(config))
+        config = yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        (path / "config.yaml").write_text(config)
         self._board = SummaryWriter(str(path / "tb"), purge_step=step + 1 if step else None)
 
     def checkpoint(self, step: int) -> Path:

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nemo_gym_polar.engines import factory
+from nemo_gym_polar.engines.factory import EngineSettings as EngineAddress
+from nemo_gym_polar.engines.factory import Mode, make_engine
 from nemo_gym_polar.gateway import Gateway, serve
 from nemo_gym_polar.policy.process import EngineProcess
 from nemo_gym_polar.policy.refit import load_weights
 from nemo_gym_polar.rollouts.service import RolloutService
 from nemo_gym_polar.rollouts.stages import Gauges
+from nemo_gym_polar.training.errors import TrainingError
 from nemo_gym_polar.training.run_dir import RunDir
 from nemo_gym_polar.training.run_settings import EngineSettings, TrainSettings
 
@@ -50,7 +52,7 @@ async def running(
     """Everything up, sampling from the weights of `policy` as `version`; everything down at the end."""
     async with AsyncExitStack() as stack:
         url, lost = await _engine(stack, settings.engine, policy, version, run)
-        engine = factory.make_engine(_engine_address(settings.engine, url, policy))
+        engine = _gateway_engine(settings.engine, url, policy)
         gateway = await stack.enter_async_context(Gateway(engine, settings.gateway_settings(run.journals)))
         await engine.engine.check()
         # A socket's path may have 107 bytes, so it lies in the system's own temporary directory.
@@ -88,8 +90,8 @@ async def _engine(
     return engine.url, lost
 
 
-def _engine_address(settings: EngineSettings, url: str, policy: Path) -> factory.EngineSettings:
-    return factory.EngineSettings(
+def _gateway_engine(settings: EngineSettings, url: str, policy: Path) -> Mode:
+    address = EngineAddress(
         urls=(url,),
         model=settings.model,
         tokenizer=str(policy),
@@ -98,6 +100,10 @@ def _engine_address(settings: EngineSettings, url: str, policy: Path) -> factory
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         timeout=settings.timeout,
     )
+    try:
+        return make_engine(address)
+    except (ValueError, FileNotFoundError) as error:
+        raise TrainingError(str(error)) from error
 
 
 async def _never() -> str:
