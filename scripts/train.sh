@@ -11,9 +11,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 "$repo/scripts/setup.sh"
 
-overrides=(env=polar)
-case " $* " in
-  *' runtime='*) ;;
-  *) bubblewrap_usable || overrides+=(runtime=local) ;;
-esac
-exec "$venv/bin/nemo-rl" train "${overrides[@]}" "$@"
+# The last choice wins, so that a runtime given as an argument stays.
+bubblewrap_usable || set -- runtime=local "$@"
+exec "$venv/bin/nemo-rl" train env=polar "$@"

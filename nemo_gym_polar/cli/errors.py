@@ -65,6 +65,8 @@ class UsageError(CommandError):
 
 def run(program: str, app: typer.Typer) -> NoReturn:
     """Runs the command line of `program` and exits with its code."""
+    # Before torch is loaded: threads that spin while they wait starve the engine and the sandboxes.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     sys.excepthook = _report_bug(program)
     try:
         # Not app(): that would put its own traceback printer in the place of ours.
