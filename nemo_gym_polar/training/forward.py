@@ -17,9 +17,9 @@ from nemo_gym_polar.training.packing import Microbatch
 
 
 def token_logprobs(
-    model: PreTrainedModel, batch: Microbatch, *, temperature: float = 1.0
+    model: PreTrainedModel, batch: Microbatch, *, temperature: float = 1.0, entropy_gradient: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The log-probability [N] of each trained token and the entropy [N] of its distribution, without gradient, in nats.
+    """The log-probability [N] of each trained token and the entropy [N] of the distribution it is from, in nats.
 
     Logits are made only where a token is predicted, and taken in float32 whatever the model computes in.
     """
@@ -31,7 +31,7 @@ def token_logprobs(
         logits_NV = logits_NV / temperature
     logprobs_NV = functional.log_softmax(logits_NV, dim=-1)
     logprobs_N = logprobs_NV.gather(-1, batch.targets_N[:, None]).squeeze(-1)
-    return logprobs_N, _entropy(logprobs_NV.detach())
+    return logprobs_N, _entropy(logprobs_NV if entropy_gradient else logprobs_NV.detach())
 
 
 def _entropy(logprobs_NV: torch.Tensor) -> torch.Tensor:

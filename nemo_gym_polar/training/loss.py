@@ -38,19 +38,24 @@ class TokenBatch:
         )
 
 
-def policy_loss(logprobs_N: torch.Tensor, batch: TokenBatch, settings: LossSettings) -> torch.Tensor:
+def policy_loss(
+    logprobs_N: torch.Tensor, entropy_N: torch.Tensor, batch: TokenBatch, settings: LossSettings
+) -> torch.Tensor:
     """The scalar to minimise: the weighted sum over tokens of
 
-        -v min(r A, clip(r, 1 - low, 1 + high) A) + beta k3
+        -v min(r A, clip(r, 1 - low, 1 + high) A) + beta k3 - eta H
 
     r = exp(logprob - proximal) is PPO's ratio (Schulman et al. 2017, arXiv:1707.06347, eq. 7) with bounds of their own
     for each side (DAPO, Yu et al. 2025, arXiv:2503.14476). With a dual clip c, the objective of a token with A < 0 is
     no less than c A (Ye et al. 2020, arXiv:1912.09729). v is the truncated importance weight between the trainer's and
-    the engine's probabilities, and k3 the KL estimate against the initial policy.
+    the engine's probabilities, k3 the KL estimate against the initial policy, and H the entropy of the distribution
+    that the token was drawn from (Mnih et al. 2016, arXiv:1602.01783).
     """
     objective = importance_weights(batch, settings) * clipped_objective(logprobs_N, batch, settings)
     if settings.kl_weight and batch.reference_N is not None:
         objective = objective - settings.kl_weight * k3(logprobs_N, batch.reference_N)
+    if settings.entropy_weight:
+        objective = objective + settings.entropy_weight * entropy_N
     return -(batch.weights_N * objective).sum()
 
 

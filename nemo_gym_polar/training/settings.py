@@ -48,8 +48,8 @@ class LossSettings(Settings):
 
     `clip_low` and `clip_high` bound the ratio to [1 - low, 1 + high]; `dual_clip` (> 1) bounds what a token of negative
     advantage can cost; `tis_cap` truncates the importance weight of the engine's log-probabilities against the
-    trainer's; `kl_weight` is the price of leaving the initial policy; `normalisation` says what has equal weight,
-    tokens or sessions.
+    trainer's; `kl_weight` is the price of leaving the initial policy, `entropy_weight` the reward of staying undecided;
+    `normalisation` says what has equal weight, tokens or sessions.
     """
 
     clip_low: NotNegative = 0.2
@@ -57,6 +57,7 @@ class LossSettings(Settings):
     dual_clip: Annotated[float, Field(gt=1)] | None = None
     tis_cap: Positive | None = 2.0
     kl_weight: NotNegative = 0.0
+    entropy_weight: NotNegative = 0.0
     normalisation: Literal["token", "session"] = "token"
 
 

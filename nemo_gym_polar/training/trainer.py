@@ -160,7 +160,7 @@ class Trainer:
             if first_pass:
                 tokens.proximal_N[microbatch.tokens_N] = logprobs_N.detach()
             chosen = tokens[microbatch.tokens_N]
-            loss = policy_loss(logprobs_N, chosen, self.settings.loss) * self.settings.minibatches
+            loss = policy_loss(logprobs_N, entropy_N, chosen, self.settings.loss) * self.settings.minibatches
             torch.autograd.backward(loss)
             measured.append(measure(logprobs_N, entropy_N, chosen, self.settings.loss))
         norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.optimizer.max_grad_norm))
@@ -198,7 +198,8 @@ class Trainer:
     def _forward(self, model: PreTrainedModel, microbatch: Microbatch) -> tuple[torch.Tensor, torch.Tensor]:
         low = self.settings.precision == "bfloat16"
         with torch.autocast(self._device.type, torch.bfloat16) if low else nullcontext():
-            return token_logprobs(model, microbatch, temperature=self._temperature)
+            weighed = self.settings.loss.entropy_weight > 0
+            return token_logprobs(model, microbatch, temperature=self._temperature, entropy_gradient=weighed)
 
     def _on_device(self, tokens: TokenBatch) -> TokenBatch:
         moved = (tokens.advantages_N, tokens.weights_N, tokens.behaviour_N, tokens.proximal_N)

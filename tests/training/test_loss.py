@@ -22,7 +22,10 @@ SETTINGS = [
     LossSettings(dual_clip=2.0, tis_cap=1.0),
     LossSettings(kl_weight=0.3, tis_cap=1.5),
     LossSettings(kl_weight=0.05, dual_clip=3.0, normalisation="session"),
+    LossSettings(entropy_weight=0.2),
 ]
+
+NONE = torch.zeros(())
 
 
 def draw(tokens: int, seed: int, *, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, TokenBatch]:
@@ -38,6 +41,10 @@ def draw(tokens: int, seed: int, *, dtype: torch.dtype = torch.float64) -> tuple
     }
     batch = TokenBatch(**{name: torch.tensor(values, dtype=dtype) for name, values in columns.items()})
     return torch.tensor(proximal + generator.normal(0, 0.6, tokens), dtype=dtype), batch
+
+
+def entropies(tokens: int) -> torch.Tensor:
+    return torch.linspace(0, 2, tokens, dtype=torch.float64)
 
 
 def by_cases(logprobs: torch.Tensor, batch: TokenBatch, settings: LossSettings) -> float:
@@ -63,6 +70,7 @@ def by_cases(logprobs: torch.Tensor, batch: TokenBatch, settings: LossSettings) 
             q = math.e ** (float(batch.reference_N[index]) - float(logprobs[index]))
             price = settings.kl_weight * (q - math.log(q) - 1)
         total -= float(batch.weights_N[index]) * (trust * gain - price)
+        total -= float(batch.weights_N[index]) * settings.entropy_weight * float(entropies(len(logprobs))[index])
     return total
 
 
@@ -70,7 +78,8 @@ def by_cases(logprobs: torch.Tensor, batch: TokenBatch, settings: LossSettings) 
 @given(st.integers(1, 60), st.integers(0, 2**32 - 1))
 def test_agrees_with_the_cases(settings: LossSettings, tokens: int, seed: int) -> None:
     logprobs, batch = draw(tokens, seed)
-    assert float(policy_loss(logprobs, batch, settings)) == pytest.approx(by_cases(logprobs, batch, settings), rel=1e-9)
+    loss = float(policy_loss(logprobs, entropies(tokens), batch, settings))
+    assert loss == pytest.approx(by_cases(logprobs, batch, settings), rel=1e-9)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -83,7 +92,7 @@ def test_gradient_of_logits_agrees_with_finite_differences(settings: LossSetting
 
     def loss(values: torch.Tensor) -> torch.Tensor:
         chosen = torch.log_softmax(values, -1).gather(-1, targets[:, None]).squeeze(-1)
-        return policy_loss(chosen, batch, settings)
+        return policy_loss(chosen, torch.distributions.Categorical(logits=values).entropy(), batch, settings)
 
     (gradient,) = torch.autograd.grad(loss(logits), logits)
     for row, column in zip(generator.integers(0, tokens, 80), generator.integers(0, vocabulary, 80), strict=True):
@@ -96,7 +105,7 @@ def test_gradient_of_logits_agrees_with_finite_differences(settings: LossSetting
 def test_on_policy_the_gradient_is_that_of_reinforce() -> None:
     _, batch = draw(30, 1)
     logprobs = batch.proximal_N.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(policy_loss(logprobs, batch, LossSettings(tis_cap=None)), logprobs)
+    (gradient,) = torch.autograd.grad(policy_loss(logprobs, NONE, batch, LossSettings(tis_cap=None)), logprobs)
     assert torch.allclose(gradient, -batch.weights_N * batch.advantages_N)
 
 
@@ -104,10 +113,10 @@ def test_the_importance_weight_has_no_gradient_of_its_own() -> None:
     logprobs, batch = draw(30, 2)
     proximal = batch.proximal_N.clone()
     logprobs = logprobs.requires_grad_()
-    (gradient,) = torch.autograd.grad(policy_loss(logprobs, batch, LossSettings(tis_cap=3.0)), logprobs)
+    (gradient,) = torch.autograd.grad(policy_loss(logprobs, NONE, batch, LossSettings(tis_cap=3.0)), logprobs)
     weights = (proximal - batch.behaviour_N).exp().clamp(max=3.0)
     plain_logprobs = logprobs.detach().requires_grad_()
-    (plain,) = torch.autograd.grad(policy_loss(plain_logprobs, batch, LossSettings(tis_cap=None)), plain_logprobs)
+    (plain,) = torch.autograd.grad(policy_loss(plain_logprobs, NONE, batch, LossSettings(tis_cap=None)), plain_logprobs)
     assert torch.allclose(gradient, weights * plain)
 
 
@@ -115,7 +124,7 @@ def test_the_importance_weight_has_no_gradient_of_its_own() -> None:
 def test_tokens_beyond_the_bounds_give_no_gradient(tokens: int, seed: int) -> None:
     logprobs, batch = draw(tokens, seed)
     settings = LossSettings(tis_cap=None)
-    (gradient,) = torch.autograd.grad(policy_loss(logprobs.requires_grad_(), batch, settings), logprobs)
+    (gradient,) = torch.autograd.grad(policy_loss(logprobs.requires_grad_(), NONE, batch, settings), logprobs)
     ratio = (logprobs.detach() - batch.proximal_N).exp()
     beyond = ((ratio > 1 + settings.clip_high) & (batch.advantages_N > 0)) | (
         (ratio < 1 - settings.clip_low) & (batch.advantages_N < 0)

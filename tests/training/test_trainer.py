@@ -204,3 +204,12 @@ def test_bfloat16_learns_close_to_float32(policy_dir: Path, behaving: list[list[
     full = Trainer(policy_dir, settings(epochs=1), seed=0).step(behaving)
     assert 1e-5 < low.values["logprob_error"] < 0.1
     assert low.gradient_norm == pytest.approx(full.gradient_norm, rel=0.1)
+
+
+def test_a_reward_for_staying_undecided_keeps_entropy_up(policy_dir: Path) -> None:
+    entropies = []
+    for weight in (0.0, 1.0):
+        trainer = Trainer(policy_dir, settings(loss={"entropy_weight": weight}), seed=0)
+        entropies.append([trainer.step(groups(0)).values["entropy"] for _ in range(3)])
+    assert entropies[0][0] == entropies[1][0]
+    assert entropies[1][-1] > entropies[0][-1]
