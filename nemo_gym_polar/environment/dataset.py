@@ -33,7 +33,7 @@ def lines(tasks: Iterable[TaskRow]) -> Iterator[bytes]:
 
 
 def examples() -> list[TaskRow]:
-    """Five problems of the bundled set `touch`: each another sentence about another file."""
+    """Five problems of the bundled set `touch`: each another sentence, about every file in turn."""
     train = load_task_set("touch").train
     step = len({task.evaluator.config["command"] for task in train}) + 1
     return list(train[: EXAMPLES * step : step])

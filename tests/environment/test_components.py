@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 from nemo_gym_polar.environment import COMPONENTS
 from nemo_gym_polar.environment.dataset import EXAMPLES, examples, lines, main
 from nemo_gym_polar.environment.rows import task_request
+from nemo_gym_polar.tasks.bundled import ASKED_FOR
 from nemo_gym_polar.tasks.load import load_task_set
 
 ENVIRONMENT = COMPONENTS / "environments" / "polar"
@@ -31,13 +32,13 @@ def test_there_are_exactly_five_example_rows() -> None:
     assert (ENVIRONMENT / "data" / "example.jsonl").read_bytes() == b"".join(lines(examples()))
 
 
-def test_example_rows_are_bundled_problems_each_about_another_file() -> None:
+def test_example_rows_are_bundled_problems_about_every_file() -> None:
     known = {task.task_id: task for task in load_task_set("touch").train}
     for row in example_rows():
         task = task_request(row, {})
         assert task.instruction == known[task.task_id].instruction
         assert task.evaluator == known[task.task_id].evaluator
-    assert len({row["task"]["evaluator"]["config"]["command"] for row in example_rows()}) == EXAMPLES
+    assert len({row["task"]["evaluator"]["config"]["command"] for row in example_rows()}) == len(ASKED_FOR)
 
 
 def test_what_a_row_leaves_open_is_for_the_agent_to_say() -> None:
