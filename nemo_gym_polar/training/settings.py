@@ -33,7 +33,7 @@ class CreditSettings(Settings):
     """
 
     baseline: Literal["leave_one_out", "group_mean"] = "leave_one_out"
-    scale: Literal["none", "group_std"] = "none"
+    scale: Literal["none", "group_std"] = "group_std"
     trace_rewards: Literal["session", "trace"] = "session"
     kind_weights: dict[TraceKind, NotNegative] = {}
     exclude: frozenset[SessionStatus] = frozenset({SessionStatus.CANCELLED})
@@ -91,7 +91,7 @@ class TrainerSettings(Settings):
     """
 
     steps: Count = 20
-    epochs: Count = 2
+    epochs: Count = 3
     minibatches: Count = 1
     device: str = "auto"
     precision: Literal["float32", "bfloat16"] = "float32"

@@ -15,7 +15,7 @@ from nemo_gym_polar.training.loss import token_weight
 from nemo_gym_polar.training.settings import CreditSettings, LossSettings
 from tests.support.sessions import make_group, make_session, make_trace
 
-DEFAULT = CreditSettings()
+DEFAULT = CreditSettings(scale="none")
 REWARDS = st.lists(st.floats(-3, 3, allow_nan=False), min_size=2, max_size=8)
 
 
@@ -43,7 +43,7 @@ def test_advantages_of_a_group_add_up_to_zero(rewards: list[float], baseline: st
 def test_leave_one_out_is_the_group_mean_stretched(rewards: list[float]) -> None:
     count = len(rewards)
     alone = [one.advantage for one in assign_credit([make_group(rewards)], DEFAULT).examples]
-    mean = CreditSettings(baseline="group_mean")
+    mean = CreditSettings(baseline="group_mean", scale="none")
     together = [one.advantage for one in assign_credit([make_group(rewards)], mean).examples]
     if len(alone) == len(together) == count:
         assert np.allclose(alone, np.array(together) * count / (count - 1), atol=1e-6)
@@ -149,7 +149,7 @@ def test_cancelled_masked_and_empty_sessions_take_no_part() -> None:
 
 def test_masked_sessions_may_count_in_the_baseline() -> None:
     group = [*make_group([1]), make_session(0, [make_trace([(6, False)])], sample=2, dropped={"partial_run": 6})]
-    credit = assign_credit([group], CreditSettings(baseline_of_masked=True))
+    credit = assign_credit([group], CreditSettings(scale="none", baseline_of_masked=True))
     assert [one.advantage for one in credit.examples] == [1.0]
 
 
@@ -172,7 +172,7 @@ def test_traces_may_answer_for_their_own_reward() -> None:
     own = traces([5, 5])
     own[1].reward = 0.25
     group = [make_session(1, own), make_session(0, traces([5]), sample=1)]
-    credit = assign_credit([group], CreditSettings(trace_rewards="trace"))
+    credit = assign_credit([group], CreditSettings(scale="none", trace_rewards="trace"))
     assert [one.advantage for one in credit.examples] == [1.0, 0.25, -1.0]
 
 
