@@ -134,11 +134,25 @@ check_sandbox() {
     'isolation (runtime=local); install the package "bubblewrap" and allow unprivileged user namespaces'
 }
 
+# The policy is named by what makes it. The answer is kept, since asking loads torch, which takes seconds.
+prepare_policy() {
+  local stamp=$venv/.polar-policy want directory
+  want=$(find "$repo"/nemo_gym_polar/policy "$repo"/nemo_gym_polar/tasks "$repo"/conf "$repo"/recipes -type f \
+    ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 cat | git hash-object --stdin)
+  if [ "$(head -n 1 "$stamp" 2>/dev/null)" = "$want" ] && [ -d "$(tail -n 1 "$stamp")" ]; then
+    say 'the policy is ready'
+    return
+  fi
+  say 'preparing the policy, a minute or so'
+  directory=$("$venv/bin/polar" policy prepare | tee >(cat >&2) | tail -n 1)
+  printf '%s\n' "$want" "$directory" >"$stamp"
+}
+
 started=$SECONDS
 lock
 get_uv
 update_venv
 check_sandbox
 "$venv/bin/polar" harness install pi
-"$venv/bin/polar" policy prepare
+prepare_policy
 say "ready after $((SECONDS - started)) s"
