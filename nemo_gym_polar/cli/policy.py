@@ -10,9 +10,6 @@ from typing import Annotated
 import typer
 
 from nemo_gym_polar.cli import paths
-from nemo_gym_polar.cli.compose import compose
-from nemo_gym_polar.cli.validate import validate
-from nemo_gym_polar.training.run_settings import TrainSettings
 
 app = typer.Typer(no_args_is_help=True, help="The policy that a run starts from.")
 
@@ -30,9 +27,12 @@ def prepare(
     ] = "laptop",
 ) -> None:
     """Make the policy of a recipe, unless this machine has it, and print its directory."""
-    settings = validate(compose(paths.recipe(config), overrides or ()), TrainSettings)
-    # Not at the top: it loads torch.
+    # Not at the top: `polar` is quick, these load Hydra and torch.
+    from nemo_gym_polar.cli.compose import compose
+    from nemo_gym_polar.cli.validate import validate
     from nemo_gym_polar.training.first_policy import first_policy
     from nemo_gym_polar.training.progress import PlainProgress
+    from nemo_gym_polar.training.run_settings import TrainSettings
 
+    settings = validate(compose(paths.recipe(config), overrides or ()), TrainSettings)
     typer.echo(asyncio.run(first_policy(settings.policy, PlainProgress(), asyncio.Event())))
