@@ -180,3 +180,18 @@ async def test_cancelling_the_run_frees_everything(policy: Path, tmp_path: Path)
         await task
     assert not engines()
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "failed"
+
+
+async def test_ctrl_c_while_the_policy_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLAR_CACHE_DIR", str(tmp_path / "cache"))
+
+    class Impatient(Heard):
+        def say(self, line: str) -> None:
+            Heard.say(self, line)
+            if line.startswith("warm start of the policy: 1/"):
+                os.kill(os.getpid(), signal.SIGINT)
+
+    settings = make_settings(tmp_path, tmp_path, policy__model=None, policy__copy_steps=100)
+    summary = await train(settings, Impatient())
+    assert (summary.status, summary.steps) == ("interrupted", 0)
+    assert not any(path.is_dir() for path in (tmp_path / "cache" / "policies").iterdir())
