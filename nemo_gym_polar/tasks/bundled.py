@@ -19,7 +19,7 @@ TRAIN_PATTERNS = 32
 HELDOUT_PATTERNS = 8
 
 ASKED_FOR = FILE_NAMES[:4]
-"""The files that requests name. The policy knows the others too, so chance is one in eight."""
+"""The files that requests name. The policy chooses among all names and two commands: chance is one in sixteen."""
 
 TOUCH = Wording(
     verbs=("create", "make", "add", "set up"),
