@@ -9,34 +9,29 @@ the user's cache directory. The same settings make the same policy on the same m
 from __future__ import annotations
 
 import argparse
-import fcntl
 import hashlib
 import json
-import os
 import random
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer
-from torch.nn.functional import cross_entropy
 from transformers import Qwen3ForCausalLM
 
 from nemo_gym_polar.policy.corpus import seed_corpus
 from nemo_gym_polar.policy.gate import Skills, WarmStartError, measure
-from nemo_gym_polar.policy.lessons import Lesson, Lessons, padded
+from nemo_gym_polar.policy.lessons import Lesson, Lessons
+from nemo_gym_polar.policy.made_once import cache_root, made_once
 from nemo_gym_polar.policy.model import SIZES, create_policy, receptive_field, save_policy
+from nemo_gym_polar.policy.supervised import Report, learn
 from nemo_gym_polar.policy.synthetic import Chat, mixed, short_copy
 from nemo_gym_polar.policy.tokenizer import make_tokenizer
 
-Report = Callable[[int, int, float], None]
-"""Called with the number of steps done, the number of all, and the loss."""
-
-SOURCES = ("corpus", "gate", "lessons", "model", "synthetic", "tokenizer", "warm_start")
+SOURCES = ("corpus", "gate", "lessons", "model", "supervised", "synthetic", "tokenizer", "warm_start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +61,8 @@ def warm_start(settings: WarmStartSettings, directory: Path, report: Report | No
     tokenizer = warm_start_tokenizer()
     model = create_policy(tokenizer, SIZES[settings.size], seed=settings.seed)
     _align_head(model, settings.seed)
-    train(model, tokenizer, settings, report)
+    batches = _curriculum(Lessons(tokenizer, reach=reach(model), seed=settings.seed), settings)
+    learn(model, batches, steps=settings.copy_steps + settings.steps, lr=settings.lr, report=report)
     skills = measure(model, tokenizer, seed=settings.seed)
     skills.check()
     save_policy(model, tokenizer, directory)
@@ -79,51 +75,17 @@ def warm_start_tokenizer() -> Tokenizer:
     return make_tokenizer(chain(seed_corpus(), (_text(mixed(generator)) for _ in range(1000))))
 
 
-def train(
-    model: Qwen3ForCausalLM, tokenizer: Tokenizer, settings: WarmStartSettings, report: Report | None = None
-) -> None:
-    """Supervised learning of what the assistant says."""
-    total = settings.copy_steps + settings.steps
-    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.lr, betas=(0.9, 0.95), weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(step, total))
-    for step, lessons in enumerate(_batches(model, tokenizer, settings), 1):
-        optimizer.zero_grad()
-        loss = _learn(model, lessons)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        if report is not None:
-            report(step, total, loss)
+def reach(model: Qwen3ForCausalLM) -> int:
+    """How many tokens before an answer are worth showing."""
+    return receptive_field(model.config) or int(model.config.max_position_embeddings)
 
 
-def rate(step: int, total: int, *, warmup: int = 20, floor: float = 0.05) -> float:
-    """The share of the learning rate at `step`: a linear rise, then a linear fall."""
-    return min(1.0, (step + 1) / warmup) * max(floor, 1 - step / total)
-
-
-def _batches(model: Qwen3ForCausalLM, tokenizer: Tokenizer, settings: WarmStartSettings) -> Iterator[list[Lesson]]:
-    lessons = Lessons(
-        tokenizer, reach=receptive_field(model.config) or model.config.max_position_embeddings, seed=settings.seed
-    )
+def _curriculum(lessons: Lessons, settings: WarmStartSettings) -> Iterator[list[Lesson]]:
+    """Copying comes first and in short chats: among many tokens and kinds of chat it is not found in this time."""
     for _ in range(settings.copy_steps):
         yield lessons.batch(short_copy, settings.copy_batch, noise=False)
     for _ in range(settings.steps):
         yield lessons.batch(mixed, settings.batch, noise=True)
-
-
-def _learn(model: Qwen3ForCausalLM, lessons: list[Lesson], parts: int = 3) -> float:
-    """Gradients of the mean loss per learned token. Lessons of like length share a forward pass."""
-    learned = sum(int(lesson.learned_T.sum()) for lesson in lessons)
-    size = -(-len(lessons) // parts)
-    total = 0.0
-    for start in range(0, len(lessons), size):
-        ids, wanted = padded(lessons[start : start + size])
-        hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
-        chosen = wanted[:, 1:]
-        loss = cross_entropy(model.lm_head(hidden[chosen]), ids[:, 1:][chosen], reduction="sum") / learned
-        torch.autograd.backward(loss)
-        total += loss.item()
-    return total
 
 
 @torch.no_grad()
@@ -136,26 +98,9 @@ def _align_head(model: Qwen3ForCausalLM, seed: int) -> None:
 
 
 def ensure_policy(settings: WarmStartSettings, *, report: Report | None = None) -> Path:
-    """The directory of the policy of `settings`, made first if this machine does not have it.
-
-    Two callers at once make it once: the second waits for the first. A directory that is there is complete.
-    """
+    """The directory of the policy of `settings`, in the user's cache; made first if this machine does not have it."""
     directory = cache_root() / "policies" / digest(settings)
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with directory.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not directory.is_dir():
-            with tempfile.TemporaryDirectory(dir=directory.parent, prefix="unfinished-") as unfinished:
-                warm_start(settings, Path(unfinished) / "policy", report)
-                (Path(unfinished) / "policy").rename(directory)
-    return directory
-
-
-def cache_root() -> Path:
-    """`POLAR_CACHE_DIR`, else below the user's cache directory."""
-    if chosen := os.environ.get("POLAR_CACHE_DIR"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nemo-gym-polar"
+    return made_once(directory, lambda unfinished: warm_start(settings, unfinished, report))
 
 
 def digest(settings: WarmStartSettings) -> str:
