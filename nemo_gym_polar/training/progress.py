@@ -29,6 +29,23 @@ class Progress(Protocol):
     def finished(self, summary: Summary) -> None: ...
 
 
+class SessionMeter:
+    """Tells how many sessions of a batch have ended, from the numbers in each stage."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._total = self._seen = 0
+
+    def begin(self, total: int) -> None:
+        self._total, self._seen = total, 0
+
+    def changed(self, stages: Mapping[Stage, int]) -> None:
+        # A batch's sessions all begin to queue before the first one can end.
+        unfinished = sum(stages.values())
+        self._seen = max(self._seen, unfinished)
+        self._progress.sessions(stages, self._seen - unfinished, self._total)
+
+
 @dataclass(slots=True)
 class PlainProgress:
     """For logs and pipes: every line goes through `say`."""

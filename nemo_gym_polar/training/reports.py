@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,6 +20,17 @@ if TYPE_CHECKING:  # who shows reports needs no torch
     from nemo_gym_polar.training.trainer import StepMetrics
 
 Status = Literal["running", "completed", "interrupted", "failed"]
+
+
+class Stopwatch:
+    """Seconds of wall time since it was made, after those of `before`."""
+
+    def __init__(self, before: float = 0.0) -> None:
+        self._before, self._started = before, time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return self._before + time.monotonic() - self._started
 
 
 @dataclass(frozen=True, slots=True)

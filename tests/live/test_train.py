@@ -179,7 +179,7 @@ async def test_cancelling_the_run_frees_everything(policy: Path, tmp_path: Path)
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not engines()
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "failed"
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "interrupted"
 
 
 async def test_ctrl_c_while_the_policy_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

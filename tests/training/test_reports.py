@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from nemo_gym_polar.rollouts.service import GroupResult
+from nemo_gym_polar.rollouts.stages import Stage
 from nemo_gym_polar.rollouts.task import SessionStatus
-from nemo_gym_polar.training.progress import PlainProgress
+from nemo_gym_polar.training.progress import PlainProgress, SessionMeter
 from nemo_gym_polar.training.reports import StepReport, Summary, report_evaluation, report_step, sampled_tokens
 from nemo_gym_polar.training.settings import TrainerSettings
 from nemo_gym_polar.training.trainer import Trainer
+from tests.support.runs import Heard
 from tests.support.sessions import make_group, make_session, make_trace
 
 
@@ -85,3 +87,12 @@ def test_plain_progress_is_a_line_each(report: StepReport) -> None:
     assert lines[1].startswith("held-out reward after: 0.500 ± 0.354")
     assert lines[2].startswith("step 1/20  reward 0.750")
     assert "before 0.100, after not measured" in lines[4]
+
+
+def test_the_meter_counts_the_sessions_that_have_ended() -> None:
+    heard = Heard()
+    meter = SessionMeter(heard)
+    meter.begin(3)
+    for queued, running in ((1, 0), (3, 0), (1, 2), (0, 1), (0, 0)):
+        meter.changed({Stage.QUEUED: queued, Stage.RUNNING: running})
+    assert heard.batches == [(0, 3), (0, 3), (0, 3), (2, 3), (3, 3)]
