@@ -18,9 +18,6 @@ from nemo_gym_polar.tasks.wording import FILE_NAMES, Wording, split_patterns
 TRAIN_PATTERNS = 32
 HELDOUT_PATTERNS = 8
 
-ASKED_FOR = FILE_NAMES[:4]
-"""The files that requests name. The policy chooses among all names and two commands: chance is one in sixteen."""
-
 TOUCH = Wording(
     verbs=("create", "make", "add", "set up"),
     objects=("a file named", "an empty file called", "the file", "the new file"),
@@ -63,7 +60,7 @@ def _requests(label: str, wording: Wording, seed: int) -> Iterable[tuple[str, st
     splits: tuple[tuple[Split, list[str]], ...] = (("train", train), ("heldout", heldout))
     for split, patterns in splits:
         for number, pattern in enumerate(patterns):
-            for name in ASKED_FOR:
+            for name in FILE_NAMES:
                 yield f"{label}-{split}-{number:02d}-{name}", pattern.format(name=name), name, split
 
 

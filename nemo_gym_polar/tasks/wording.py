@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass
 from itertools import product
 
-FILE_NAMES = ("notes.md", "todo.txt", "report.csv", "main.py", "data.json", "setup.sh", "index.html", "config.toml")
+FILE_NAMES = ("notes.md", "todo.txt", "report.csv", "main.py")
 """The files that the bundled tasks are about."""
 
 OPENINGS = ("", "Please ", "Kindly ", "Now ", "Hello. ")

@@ -90,7 +90,7 @@ class TrainerSettings(Settings):
     end; the last `keep_checkpoints` stay.
     """
 
-    steps: Count = 20
+    steps: Count = 14
     epochs: Count = 3
     minibatches: Count = 1
     device: str = "auto"

@@ -16,8 +16,8 @@ from omegaconf import OmegaConf
 from nemo_gym_polar.environment import COMPONENTS
 from nemo_gym_polar.environment.dataset import EXAMPLES, examples, lines, main
 from nemo_gym_polar.environment.rows import task_request
-from nemo_gym_polar.tasks.bundled import ASKED_FOR
 from nemo_gym_polar.tasks.load import load_task_set
+from nemo_gym_polar.tasks.wording import FILE_NAMES
 
 ENVIRONMENT = COMPONENTS / "environments" / "polar"
 SERVERS = [COMPONENTS / "resources_servers" / "polar", COMPONENTS / "responses_api_agents" / "polar_agent"]
@@ -38,7 +38,7 @@ def test_example_rows_are_bundled_problems_about_every_file() -> None:
         task = task_request(row, {})
         assert task.instruction == known[task.task_id].instruction
         assert task.evaluator == known[task.task_id].evaluator
-    assert len({row["task"]["evaluator"]["config"]["command"] for row in example_rows()}) == len(ASKED_FOR)
+    assert len({row["task"]["evaluator"]["config"]["command"] for row in example_rows()}) == len(FILE_NAMES)
 
 
 def test_what_a_row_leaves_open_is_for_the_agent_to_say() -> None:

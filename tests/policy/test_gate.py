@@ -23,7 +23,7 @@ def test_what_is_too_low_is_named(skill: str, value: float) -> None:
 
 
 def test_a_policy_that_knows_the_choice_already_is_refused() -> None:
-    with pytest.raises(WarmStartError, match=r"right=0\.60, but chance is 0\.062"):
+    with pytest.raises(WarmStartError, match=r"right=0\.60, but chance is 0\.125"):
         replace(GOOD, right=0.6).check()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym_polar.tasks import TaskRow, load_task_set
-from nemo_gym_polar.tasks.bundled import ASKED_FOR, BUNDLED
+from nemo_gym_polar.tasks.bundled import BUNDLED
 from nemo_gym_polar.tasks.wording import FILE_NAMES
 
 
@@ -26,7 +26,7 @@ def workspace(row: TaskRow, path: Path) -> Path:
 
 
 def named(row: TaskRow) -> str:
-    return next(name for name in ASKED_FOR if name in row.instruction)
+    return next(name for name in FILE_NAMES if name in row.instruction)
 
 
 @pytest.mark.parametrize("name", sorted(BUNDLED))
@@ -39,7 +39,7 @@ def test_the_seed_alone_decides_the_rows(name: str) -> None:
 def test_every_file_is_asked_for_equally_often(name: str) -> None:
     tasks = load_task_set(name)
     for rows in (tasks.train, tasks.heldout):
-        assert set(Counter(named(row) for row in rows).values()) == {len(rows) // len(ASKED_FOR)}
+        assert set(Counter(named(row) for row in rows).values()) == {len(rows) // len(FILE_NAMES)}
 
 
 @pytest.mark.parametrize("name", sorted(BUNDLED))
@@ -70,13 +70,13 @@ def test_touch_refuses_any_further_file(tmp_path: Path, other: str) -> None:
 def test_touch_is_not_fooled_by_creating_every_file(tmp_path: Path) -> None:
     row = load_task_set("touch").train[0]
     place = workspace(row, tmp_path / "w")
-    for name in ASKED_FOR:
+    for name in FILE_NAMES:
         (place / name).touch()
     assert not passes(row, place)
 
 
 def test_remove_wants_only_the_named_file_gone(tmp_path: Path) -> None:
-    for number, row in enumerate(load_task_set("remove").heldout[: len(ASKED_FOR)]):
+    for number, row in enumerate(load_task_set("remove").heldout[: len(FILE_NAMES)]):
         place = workspace(row, tmp_path / str(number))
         assert not passes(row, place)
         (place / named(row)).unlink()
