@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]  # it has no py.typed
+import yaml
 from torch.utils.tensorboard import SummaryWriter
 
 from nemo_gym_polar.export.jsonl import write_traces
