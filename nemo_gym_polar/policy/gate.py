@@ -41,7 +41,7 @@ class Skills:
 
     def check(self) -> None:
         """Raises `WarmStartError` for the first skill that is too low, or too high to be chance."""
-        for name, low in (("well_formed", 0.9), ("ended", 0.9), ("copied", 0.5)):
+        for name, low in (("well_formed", 0.9), ("ended", 0.9), ("copied", 0.6)):
             if getattr(self, name) < low:
                 raise WarmStartError(f"warm start: {name}={getattr(self, name):.2f} is below {low}; {_REMEDY}")
         if self.right > CHANCE + 0.1:
