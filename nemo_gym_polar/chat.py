@@ -15,6 +15,7 @@ from typing import Any, Literal
 Role = Literal["system", "user", "assistant", "tool"]
 Dialect = Literal["chat", "responses", "messages", "generate_content"]
 FinishReason = Literal["stop", "tool_calls", "length", "abort"]
+ToolKind = Literal["function", "custom", "client"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +87,26 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function the harness declares; `parameters` is its JSON schema."""
+    """What the harness offers; `parameters` is its JSON schema.
+
+    Models know functions only. `kind` and `namespace` say what the harness declared, so that a dialect can answer in
+    its terms: a `custom` tool takes free text, which the model writes into the one parameter `input`; a `client` tool
+    is one of the provider's own that the harness runs itself. A tool in a namespace has the name `namespace__name`.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    kind: ToolKind = "function"
+    namespace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling values; None means «not given». `max_tokens` bounds the answer, not the context."""
+    """Sampling values; None means «not given». `max_tokens` bounds the answer, not the context.
+
+    `schema` is the JSON schema that a structured output was asked to follow, `{}` for any JSON object.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
@@ -103,19 +114,34 @@ class Sampling:
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     seed: int | None = None
+    schema: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What the model reads: the history and the declared tools."""
+    """What the model reads: the history and the declared tools.
+
+    `deferred` tools may be called but are not shown up front: the harness describes them in the history.
+    """
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
+    deferred: tuple[Tool, ...] = ()
+
+    @property
+    def callable_tools(self) -> tuple[Tool, ...]:
+        return self.tools + self.deferred
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A parsed model call. `hints` are wire-level labels (lower-case header names) that tell sub-agents apart."""
+    """A parsed model call. `hints` are wire-level labels (lower-case header names) that tell sub-agents apart.
+
+    `n` answers are wanted. `previous` names the answer that the conversation goes on from: its history comes before
+    the messages of this request, without that history's own first `instructions` messages, which were for one call
+    only. `stored` asks to keep the answer for later look-up. `array` streams a JSON array in place of events. `echo`
+    holds what the dialect repeats in its answer.
+    """
 
     dialect: Dialect
     model: str
@@ -124,11 +150,19 @@ class Request:
     tool_choice: str = "auto"
     stream: bool = False
     stream_usage: bool = False
+    array: bool = False
+    n: int = 1
+    previous: str | None = None
+    instructions: int = 0
+    stored: bool = False
+    echo: Mapping[str, Any] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
+    """Counts of tokens. `cached_tokens` are part of the prompt, `reasoning_tokens` of the completion."""
+
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int = 0
@@ -136,12 +170,24 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """One answer: the assistant message with the ids that the gateway minted. `stop` is the sequence that ended it."""
+
+    message: Message
+    finish_reason: FinishReason
+    stop: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer ready for a dialect: the assistant message with the ids that the gateway minted."""
+    """What a dialect answers with: as many choices as were asked for, the usage of all together."""
 
     id: str
     created: int
     model: str
-    message: Message
-    finish_reason: FinishReason
+    choices: tuple[Choice, ...]
     usage: Usage
+
+    @property
+    def first(self) -> Choice:
+        return self.choices[0]

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from nemo_gym_polar import chat
 
-EndpointKind = Literal["generate", "models", "model"]
+EndpointKind = Literal["generate", "count", "models", "model", "stored", "hello"]
 
 ErrorKind = Literal[
     "invalid_request",
@@ -66,13 +67,31 @@ class CallError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """Where a request goes: the path from the provider's root on, the raw query, the headers that tell dialects apart.
+
+    Header names are in lower case.
+    """
+
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a path asks for. `model` and `stream` are set where the path says so instead of the body."""
+    """What a target asks for.
+
+    `count` is answered with a number of tokens, `stored` with an earlier answer named `id`, `hello` with nothing, and
+    by anyone. `model`, `stream` and `array` are set where the target says so instead of the body.
+    """
 
     kind: EndpointKind
     methods: tuple[str, ...]
     model: str | None = None
     stream: bool | None = None
+    array: bool = False
+    id: str | None = None
 
 
 class Dialect(Protocol):
@@ -90,20 +109,23 @@ class Dialect(Protocol):
     @property
     def KEEP_ALIVE(self) -> bytes: ...  # noqa: N802
 
-    def owns(self, path: str) -> bool:
-        """Whether errors about `path` should come in this dialect's shape."""
+    def owns(self, target: Target) -> bool:
+        """Whether errors about `target` should come in this dialect's shape."""
 
-    def endpoint(self, path: str) -> Endpoint | None:
-        """What `path` asks for; None if the provider has no such path."""
+    def endpoint(self, target: Target) -> Endpoint | None:
+        """What `target` asks for; None if the provider has no such path."""
 
     def parse(self, body: bytes, endpoint: Endpoint, hints: Mapping[str, str]) -> chat.Request:
         """The canonical request. Raises `CallError` for a body that the provider would refuse."""
 
-    def answer(self, completion: chat.Completion) -> bytes:
+    def answer(self, completion: chat.Completion, request: chat.Request) -> bytes:
         """The JSON body of an answer that is not streamed."""
 
     def stream(self, completion: chat.Completion, request: chat.Request) -> Iterable[bytes]:
-        """The server-sent events of an answer, the terminal one last."""
+        """The server-sent events of an answer, the terminal one last; with `request.array` a JSON array's pieces."""
+
+    def count(self, tokens: int) -> bytes:
+        """The JSON body that says how many tokens a prompt has."""
 
     def models(self, names: Sequence[str]) -> bytes:
         """The list of models."""

@@ -9,13 +9,14 @@ sampled, valid JSON or not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
 import orjson
 
 from nemo_gym_polar import chat as canonical
 from nemo_gym_polar.chat import (
+    Choice,
     Completion,
     Conversation,
     FinishReason,
@@ -32,15 +33,16 @@ from nemo_gym_polar.chat import (
     ToolResult,
     Usage,
 )
-from nemo_gym_polar.dialects import fields
-from nemo_gym_polar.dialects.base import CallError, Endpoint, ErrorKind
+from nemo_gym_polar.dialects import fields, freeform
+from nemo_gym_polar.dialects.base import CallError, Endpoint, ErrorKind, Target
+from nemo_gym_polar.dialects.deltas import pieces
 
 NAME: Final[canonical.Dialect] = "chat"
 RESPONSE_ID_PREFIX: Final = "chatcmpl-"
 CALL_ID_PREFIX: Final = "call_"
 KEEP_ALIVE: Final = b": keep-alive\n\n"
+MAX_CHOICES: Final = 128
 
-_DELTA_CHARACTERS = 48
 _GENERATE = Endpoint("generate", ("POST",))
 _MODELS = Endpoint("models", ("GET", "HEAD"))
 _FINISH: Mapping[FinishReason, str] = {"stop": "stop", "tool_calls": "tool_calls", "length": "length", "abort": "stop"}
@@ -54,11 +56,12 @@ _TYPE_AND_CODE: Mapping[ErrorKind, tuple[str, str | None]] = {
 }
 
 
-def owns(path: str) -> bool:
-    return path.startswith("/v1/")
+def owns(target: Target) -> bool:
+    return target.path.startswith("/v1/")
 
 
-def endpoint(path: str) -> Endpoint | None:
+def endpoint(target: Target) -> Endpoint | None:
+    path = target.path
     if path == "/v1/chat/completions":
         return _GENERATE
     if path == "/v1/models":
@@ -76,8 +79,6 @@ def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str]) -> Request:
     messages = fields.array(fields_.get("messages"), "messages")
     if not messages:
         raise CallError("invalid_request", "'messages' is empty; send at least one message.", param="messages")
-    if (n := fields.optional_integer(fields_.get("n"), "n", minimum=1)) not in (None, 1):
-        raise CallError("invalid_request", f"'n' is {n}; this server gives one choice per call.", param="n")
     options = fields.mapping(fields_.get("stream_options") or {}, "stream_options")
     return Request(
         dialect=NAME,
@@ -90,6 +91,7 @@ def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str]) -> Request:
         tool_choice=_tool_choice(fields_.get("tool_choice")),
         stream=fields.optional_bool(fields_.get("stream"), "stream"),
         stream_usage=fields.optional_bool(options.get("include_usage"), "stream_options.include_usage"),
+        n=fields.optional_integer(fields_.get("n"), "n", minimum=1, maximum=MAX_CHOICES) or 1,
         hints=hints,
     )
 
@@ -145,6 +147,8 @@ def _assistant_parts(message: Mapping[str, Any], path: str) -> Iterator[Part]:
 
 def _tool_call(value: object, path: str) -> ToolCall | Opaque:
     call = fields.mapping(value, path)
+    if "custom" in call:
+        return _custom_call(call, path)
     if "function" not in call:
         return Opaque(NAME, call)
     function = fields.mapping(call["function"], f"{path}.function")
@@ -155,6 +159,15 @@ def _tool_call(value: object, path: str) -> ToolCall | Opaque:
         id=fields.optional_text(call.get("id"), f"{path}.id") or "",
         name=fields.text(function.get("name"), f"{path}.function.name"),
         arguments=fields.optional_text(arguments, f"{path}.function.arguments") or "",
+    )
+
+
+def _custom_call(call: Mapping[str, Any], path: str) -> ToolCall:
+    custom = fields.mapping(call["custom"], f"{path}.custom")
+    return ToolCall(
+        id=fields.optional_text(call.get("id"), f"{path}.id") or "",
+        name=fields.text(custom.get("name"), f"{path}.custom.name"),
+        arguments=freeform.arguments(fields.optional_text(custom.get("input"), f"{path}.custom.input") or ""),
     )
 
 
@@ -175,6 +188,9 @@ def _tools(value: object) -> tuple[Tool, ...]:
 def _tool(value: object, path: str) -> Tool | None:
     """A declared function; other kinds of tools run at the provider, and there is none here to run them."""
     declared = fields.mapping(value, path)
+    if declared.get("type") == "custom":
+        custom = fields.mapping(declared.get("custom"), f"{path}.custom")
+        return freeform.tool(custom, f"{path}.custom")
     if "function" not in declared:
         return None
     function = fields.mapping(declared["function"], f"{path}.function")
@@ -191,6 +207,7 @@ def _tool_choice(value: object) -> str:
         return "auto"
     if isinstance(value, dict):
         function = value.get("function")
+        function = value.get("custom") if function is None else function
         name = function.get("name") if isinstance(function, dict) else None
         return f"function:{name}" if isinstance(name, str) else "auto"
     return fields.text(value, "tool_choice")
@@ -205,7 +222,19 @@ def _sampling(body: Mapping[str, Any]) -> Sampling:
         max_tokens=fields.optional_integer(body.get(limit), limit, minimum=1),
         stop=_stop(body.get("stop")),
         seed=fields.optional_integer(body.get("seed"), "seed"),
+        schema=_schema(body.get("response_format")),
     )
+
+
+def _schema(value: object) -> Mapping[str, Any] | None:
+    wanted = fields.mapping(value or {}, "response_format")
+    match wanted.get("type"):
+        case "json_object":
+            return {}
+        case "json_schema":
+            schema = fields.mapping(wanted.get("json_schema"), "response_format.json_schema")
+            return fields.mapping(schema.get("schema") or {}, "response_format.json_schema.schema")
+    return None
 
 
 def _stop(value: object) -> tuple[str, ...]:
@@ -219,7 +248,8 @@ def _stop(value: object) -> tuple[str, ...]:
 # -- answers
 
 
-def answer(completion: Completion) -> bytes:
+def answer(completion: Completion, request: Request) -> bytes:
+    custom = freeform.names(request)
     return orjson.dumps(
         {
             "id": completion.id,
@@ -228,11 +258,12 @@ def answer(completion: Completion) -> bytes:
             "model": completion.model,
             "choices": [
                 {
-                    "index": 0,
-                    "message": _answer_message(completion.message),
+                    "index": index,
+                    "message": _answer_message(choice.message, custom),
                     "logprobs": None,
-                    "finish_reason": _FINISH[completion.finish_reason],
+                    "finish_reason": _FINISH[choice.finish_reason],
                 }
+                for index, choice in enumerate(completion.choices)
             ],
             "usage": _usage(completion.usage),
             "system_fingerprint": None,
@@ -240,8 +271,8 @@ def answer(completion: Completion) -> bytes:
     )
 
 
-def _answer_message(message: Message) -> dict[str, Any]:
-    calls = [_answer_call(call) for call in message.tool_calls]
+def _answer_message(message: Message, custom: Set[str]) -> dict[str, Any]:
+    calls = [_answer_call(call, custom) for call in message.tool_calls]
     wire: dict[str, Any] = {"role": "assistant", "content": message.text or (None if calls else ""), "refusal": None}
     if reasoning := message.reasoning:
         wire["reasoning_content"] = reasoning
@@ -250,7 +281,10 @@ def _answer_message(message: Message) -> dict[str, Any]:
     return wire
 
 
-def _answer_call(call: ToolCall) -> dict[str, Any]:
+def _answer_call(call: ToolCall, custom: Set[str]) -> dict[str, Any]:
+    if call.name in custom:
+        said = {"name": call.name, "input": freeform.text(call.arguments)}
+        return {"id": call.id, "type": "custom", "custom": said}
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
@@ -274,35 +308,44 @@ def stream(completion: Completion, request: Request) -> Iterable[bytes]:
     }
     if request.stream_usage:
         head["usage"] = None
-    # All chunks share their head, so it is encoded once and each chunk only appends its choice.
-    prefix = b"data: " + orjson.dumps(head)[:-1] + b',"choices":[{"index":0,"logprobs":null,"delta":'
-    for delta in _deltas(completion.message):
-        yield prefix + orjson.dumps(delta) + b',"finish_reason":null}]}\n\n'
-    yield prefix + b'{},"finish_reason":' + orjson.dumps(_FINISH[completion.finish_reason]) + b"}]}\n\n"
+    custom = freeform.names(request)
+    for index, choice in enumerate(completion.choices):
+        yield from _choice_events(head, index, choice, custom)
     if request.stream_usage:
         yield b"data: " + orjson.dumps({**head, "choices": [], "usage": _usage(completion.usage)}) + b"\n\n"
     yield b"data: [DONE]\n\n"
 
 
-def _deltas(message: Message) -> Iterator[dict[str, Any]]:
+def _choice_events(head: Mapping[str, Any], index: int, choice: Choice, custom: Set[str]) -> Iterator[bytes]:
+    """All chunks share their head, so it is encoded once and each chunk only appends its choice."""
+    prefix = b"data: " + orjson.dumps(head)[:-1] + b',"choices":[{"index":%d,"logprobs":null,"delta":' % index
+    for delta in _deltas(choice.message, custom):
+        yield prefix + orjson.dumps(delta) + b',"finish_reason":null}]}\n\n'
+    yield prefix + b'{},"finish_reason":' + orjson.dumps(_FINISH[choice.finish_reason]) + b"}]}\n\n"
+
+
+def _deltas(message: Message, custom: Set[str]) -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": ""}
-    for piece in _pieces(message.reasoning):
+    for piece in pieces(message.reasoning):
         yield {"reasoning_content": piece}
-    for piece in _pieces(message.text):
+    for piece in pieces(message.text):
         yield {"content": piece}
     for index, call in enumerate(message.tool_calls):
-        opening = {"name": call.name, "arguments": ""}
-        yield {"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": opening}]}
-        for piece in _pieces(call.arguments):
-            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+        kind, field, said = ("function", "arguments", call.arguments)
+        if call.name in custom:
+            kind, field, said = ("custom", "input", freeform.text(call.arguments))
+        opening = {"name": call.name, field: ""}
+        yield {"tool_calls": [{"index": index, "id": call.id, "type": kind, kind: opening}]}
+        for piece in pieces(said):
+            yield {"tool_calls": [{"index": index, kind: {field: piece}}]}
 
 
-def _pieces(text: str) -> Iterator[str]:
-    for start in range(0, len(text), _DELTA_CHARACTERS):
-        yield text[start : start + _DELTA_CHARACTERS]
+# -- models, counts and errors
 
 
-# -- models and errors
+def count(tokens: int) -> bytes:
+    """Chat Completions has no endpoint for this; the shape is that of OpenAI's other API."""
+    return orjson.dumps({"object": "response.input_tokens", "input_tokens": tokens})
 
 
 def models(names: Sequence[str]) -> bytes:

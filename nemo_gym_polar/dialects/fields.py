@@ -92,11 +92,13 @@ def optional_number(value: object, path: str) -> float | None:
     return float(value)
 
 
-def optional_integer(value: object, path: str, *, minimum: int | None = None) -> int | None:
+def optional_integer(value: object, path: str, *, minimum: int | None = None, maximum: int | None = None) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
         raise wrong(path, "an integer", value)
     if minimum is not None and value < minimum:
         raise CallError("invalid_request", f"Invalid '{path}': {value} is below the minimum of {minimum}.", param=path)
+    if maximum is not None and value > maximum:
+        raise CallError("invalid_request", f"Invalid '{path}': {value} is above the maximum of {maximum}.", param=path)
     return int(value)

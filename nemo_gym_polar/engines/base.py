@@ -55,13 +55,16 @@ class ContextOverflowError(EngineError):
 class Sampled:
     """Tokens an engine sampled after a known context: ids and log-probabilities of equal length, end token included.
 
-    `versions` is empty where the engine does not tell.
+    `versions` is empty where the engine does not tell. `stop` is the stop sequence that ended the answer, if one did.
+    `cached` counts the context tokens that the engine had in its prefix cache, None where it does not tell.
     """
 
     token_ids: Int32
     logprobs: Float32
     finish_reason: FinishReason
     versions: tuple[VersionSpan, ...]
+    stop: str | None = None
+    cached: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,9 @@ class ChatEngine(Protocol):
     """Takes messages: the engine renders with its own template and parses its own tool calls."""
 
     async def chat(self, conversation: Conversation, sampling: Sampling, *, session: str) -> Rendered: ...
+
+    async def count(self, conversation: Conversation, *, session: str) -> int:
+        """How many tokens the prompt of `conversation` has."""
 
     async def check(self) -> None:
         """Raises `EngineError` unless the engine answers."""

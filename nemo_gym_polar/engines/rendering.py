@@ -77,6 +77,7 @@ class Rendering:
     def __init__(self, tokenizer: FileTokenizer, renderer: Renderer) -> None:
         self.tokenizer = tokenizer
         self.stop_token_ids = tuple(renderer.get_stop_token_ids())
+        self._think_end: int | None = tokenizer.convert_tokens_to_ids("</think>")
         self._renderer = renderer
 
     @classmethod
@@ -145,6 +146,13 @@ class Rendering:
             parts.append(Text(text))
         parts.extend(ToolCall(mint(), call.name or "", _arguments(call)) for call in good)
         return Message("assistant", tuple(parts))
+
+    def reasoning_tokens(self, sampled: Int32, message: Message) -> int:
+        """How many of the sampled tokens are thinking, its end marker included."""
+        if not message.reasoning:
+            return 0
+        ends = np.flatnonzero(sampled == self._think_end) if self._think_end is not None else sampled[:0]
+        return int(ends[0]) + 1 if len(ends) else len(sampled)
 
     def _visible(self, parsed: Parsed, ids: list[int], unread: list[ParsedCall]) -> str:
         pieces = [parsed.content, *(self._raw(call, ids) for call in unread)]

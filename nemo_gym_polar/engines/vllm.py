@@ -9,7 +9,8 @@ offer it (it needs `--enable-scale-out`) is asked by `/v1/completions` with a pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -23,6 +24,7 @@ from nemo_gym_polar.tokens import Int32
 _GENERATE = "/inference/v1/generate"
 _COMPLETIONS = "/v1/completions"
 _CHAT = "/v1/chat/completions"
+_TOKENIZE = "/tokenize"
 
 # Said aloud, because a server fills in what is missing from the model's generation_config.json.
 _UNTOUCHED = {
@@ -70,11 +72,20 @@ class VLLM:
         }
         if tools := openai_wire.tools(conversation.tools):
             body["tools"] = tools
+        if sampling.schema is not None:
+            body["response_format"] = _response_format(sampling.schema)
         reply = await self._replicas.post(_CHAT, _encode(body), session=session)
         answer = vllm_replies.decoded(reply, _CHAT)
         choice = vllm_replies.choice(reply, _CHAT)
-        sampled = vllm_replies.chatted(choice, _CHAT)
+        sampled = replace(vllm_replies.chatted(choice, _CHAT), cached=vllm_replies.cached(answer))
         return Rendered(vllm_replies.prompt_ids(answer, choice, _CHAT), sampled, _message(choice))
+
+    async def count(self, conversation: Conversation, *, session: str) -> int:
+        body: _Body = {"model": self.model, "messages": openai_wire.messages(conversation.messages)}
+        if tools := openai_wire.tools(conversation.tools):
+            body["tools"] = tools
+        reply = await self._replicas.post(_TOKENIZE, _encode(body), session=session)
+        return vllm_replies.count(reply, _TOKENIZE)
 
     def _parameters(self, sampling: Sampling) -> dict[str, Any]:
         return {**_parameters(sampling), "logprobs": 0, "stop_token_ids": self._stop_token_ids}
@@ -106,6 +117,12 @@ def _parameters(sampling: Sampling) -> dict[str, Any]:
         "seed": sampling.seed,
     }
     return {**_UNTOUCHED, **{name: value for name, value in given.items() if value is not None}}
+
+
+def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    if not schema:
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema)}}
 
 
 def _message(choice: dict[str, Any]) -> Message:

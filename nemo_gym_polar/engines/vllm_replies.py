@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,21 @@ def _refused(reply: Reply, path: str) -> EngineError:
 
 def _malformed(path: str, why: str) -> EngineError:
     return EngineError(f"The engine's reply to {path} can't be read: {why}.", fault="malformed")
+
+
+def cached(answer: Mapping[str, Any]) -> int | None:
+    """Prompt tokens that came from the prefix cache, where the server counts them."""
+    details = (answer.get("usage") or {}).get("prompt_tokens_details") or {}
+    tokens = details.get("cached_tokens")
+    return tokens if isinstance(tokens, int) else None
+
+
+def count(reply: Reply, path: str) -> int:
+    """`/tokenize`."""
+    tokens = decoded(reply, path).get("count")
+    if not isinstance(tokens, int):
+        raise _malformed(path, "it has no count")
+    return tokens
 
 
 def choice(reply: Reply, path: str) -> dict[str, Any]:
@@ -104,7 +119,14 @@ def _sampled(choice: dict[str, Any], logprobs: Sequence[Any], path: str) -> Samp
         message = f"{path} gave {len(ids)} token_ids but {len(logprobs)} log-probabilities."
         raise EngineError(message, fault="misaligned")
     finish = _finish(choice, path)
-    return Sampled(_ids(ids, path), _finite(logprobs, path), finish, _versions(choice, len(ids), path))
+    stop = choice.get("stop_reason")
+    return Sampled(
+        _ids(ids, path),
+        _finite(logprobs, path),
+        finish,
+        _versions(choice, len(ids), path),
+        stop=stop if isinstance(stop, str) else None,
+    )
 
 
 def _ids(ids: Any, path: str) -> np.ndarray[Any, np.dtype[np.int32]]:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 
 from nemo_gym_polar.chat import Conversation, Message, Request, Sampling, Text
+from nemo_gym_polar.dialects import chat
 from nemo_gym_polar.dialects.base import CallError
-from nemo_gym_polar.dialects.registry import DEFAULT
 from nemo_gym_polar.engines.base import EngineError
 from nemo_gym_polar.forest.errors import JournalError
 from nemo_gym_polar.forest.forest import Forest
@@ -28,9 +28,9 @@ async def sample_placeholder(gateway: Gateway, session_id: str, text: str) -> Fo
     """A forest of one turn and one token, or None where the engine gives not even that."""
     session = await gateway.open(f"{session_id}-placeholder", metadata={"placeholder_for": session_id})
     conversation = Conversation((Message("user", (Text(text),)),))
-    request = Request(DEFAULT.NAME, session.model, conversation, Sampling(max_tokens=1))
+    request = Request(chat.NAME, session.model, conversation, Sampling(max_tokens=1))
     try:
-        await complete(gateway, session, DEFAULT, request, Call())
+        await complete(gateway, session, chat, request, Call())
     except (CallError, EngineError, JournalError) as error:
         logger.warning("no placeholder for session %s: %s", session_id, error)
         return None

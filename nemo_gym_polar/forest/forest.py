@@ -37,6 +37,10 @@ class Forest(TurnStore):
         weigh_request(self, match)
         return match
 
+    def peek(self, conversation: Conversation) -> Match | None:
+        """The known turn that `conversation` goes on from or repeats, without a conclusion drawn from that."""
+        return follow(self.tree, self.turns, self._answers, conversation)
+
     def append(self, match: Match, generation: Generation) -> Turn:
         """Add a call. Raises a `TokenError` if what the engine sent can't be trusted; the forest is then unchanged."""
         check_generation(generation)

@@ -43,6 +43,10 @@ class Recorder:
         """Where the conversation belongs, for the engine call and for `record`."""
         return self.forest.match(conversation, hints)
 
+    def peek(self, conversation: Conversation) -> Match | None:
+        """What a conversation goes on from, for a question that is no model call; None for a new one."""
+        return self.forest.peek(conversation)
+
     async def record(self, match: Match, generation: Generation) -> Turn:
         """Add a call to the forest and return once it is durable.
 

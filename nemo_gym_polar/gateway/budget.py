@@ -23,19 +23,19 @@ class Budget:
     turns: int = 0
     tokens: int = 0
 
-    def admit(self) -> None:
-        """Count one more turn; raises `CallError` when there is none left."""
-        if self.max_turns is not None and self.turns >= self.max_turns:
+    def admit(self, turns: int = 1) -> None:
+        """Count more turns; raises `CallError` when there are not as many left."""
+        if self.max_turns is not None and self.turns + turns > self.max_turns:
             raise CallError("budget", f"This session has used its {self.max_turns} turns.")
         if self.tokens_left == 0:
             raise CallError("budget", f"This session has used its {self.max_tokens} generated tokens.")
         if self.seconds_left is not None and self.seconds_left <= 0:
             raise out_of_time()
-        self.turns += 1
+        self.turns += turns
 
-    def refund(self) -> None:
+    def refund(self, turns: int = 1) -> None:
         """A call that gave nothing is not a turn."""
-        self.turns -= 1
+        self.turns -= turns
 
     @property
     def tokens_left(self) -> int | None:

@@ -6,21 +6,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nemo_gym_polar.chat import Completion, FinishReason, Message, Request, ToolCall, Usage
+from nemo_gym_polar.chat import Choice, Completion, FinishReason, Message, Request, Sampling, Text, ToolCall, Usage
 from nemo_gym_polar.dialects.base import CallError, Dialect
 from nemo_gym_polar.engines.base import ContextOverflowError, EngineError, Sampled
 from nemo_gym_polar.engines.factory import ChatMode, TokensMode
 from nemo_gym_polar.forest.errors import JournalError, TokenError
 from nemo_gym_polar.forest.matching import Match
-from nemo_gym_polar.forest.turn import Edge, Flag, Generation, Status
+from nemo_gym_polar.forest.turn import Edge, Flag, Generation, Status, Turn
 from nemo_gym_polar.gateway.gateway import Gateway
 from nemo_gym_polar.gateway.session import Call, Session
 from nemo_gym_polar.gateway.settings import SamplingProfile
+from nemo_gym_polar.gateway.together import together
 from nemo_gym_polar.tokens import Int32
 
 _NO_IDS = np.empty(0, np.int32)
@@ -39,42 +40,82 @@ class Answered:
 async def complete(gateway: Gateway, session: Session, dialect: Dialect, request: Request, call: Call) -> Completion:
     """The answer to `request`, in the session's journal. Raises `CallError`, `EngineError` or `JournalError`."""
     async with session.slots:
-        session.budget.admit()
+        session.budget.admit(request.n)
         match = session.recorder.match(request.conversation, request.hints)
         started = time.time()
         try:
-            answered = await _generate(gateway, session, dialect, request, match)
-            generation = _generation(dialect, request, session.profile, answered, started)
-            await _record(gateway, session, match, generation, call)
+            answers = await _generate(gateway, session, dialect, request, match)
+            response_id = dialect.RESPONSE_ID_PREFIX + os.urandom(16).hex()
+            for answered in answers:
+                generation = _generation(gateway, response_id, request, session.profile, answered, started)
+                await _record(gateway, session, match, generation, call)
         except (EngineError, TokenError) as error:
-            session.budget.refund()
+            session.budget.refund(request.n)
             await _fail(session, match, request, started, call)
             raise error if isinstance(error, EngineError) else EngineError(str(error), fault="misaligned") from error
         except BaseException:
-            session.budget.refund()
+            session.budget.refund(request.n)
             raise
-        return _completion(request, answered, generation)
+        return _completion(gateway, request, answers, call.turns)
 
 
-async def _generate(gateway: Gateway, session: Session, dialect: Dialect, request: Request, match: Match) -> Answered:
+async def count_tokens(gateway: Gateway, session: Session, request: Request) -> int:
+    """How many tokens the policy would read if `request` were a call."""
+    if isinstance(gateway.mode, ChatMode):
+        return await gateway.mode.engine.count(request.conversation, session=session.id)
+    match = session.recorder.peek(request.conversation)
+    if match is None:
+        return len(await gateway.mode.rendering.prompt(request.conversation))
+    return len(await _context(gateway.mode, session, match))
+
+
+async def _generate(
+    gateway: Gateway, session: Session, dialect: Dialect, request: Request, match: Match
+) -> list[Answered]:
     def mint() -> str:
         return dialect.CALL_ID_PREFIX + os.urandom(12).hex()
 
-    if isinstance(gateway.mode, ChatMode):
+    mode = gateway.mode
+    if isinstance(mode, ChatMode):
         sampling = session.profile.enforce(request.sampling, room=session.budget.tokens_left)
-        rendered = await gateway.mode.engine.chat(request.conversation, sampling, session=session.id)
-        return Answered(rendered.prompt_ids, rendered.sampled, _renamed(rendered.message, mint))
-    context = await _context(gateway.mode, session, match)
+        return await together(_chat(mode, session, request, sampling, mint) for _ in range(request.n))
+    context = await _context(mode, session, match)
     sampling = session.profile.enforce(request.sampling, room=_room(gateway, session, context))
-    sampled = await gateway.mode.engine.sample(context, sampling, session=session.id)
-    message = gateway.mode.rendering.parse(
+    return await together(_sample(mode, session, request, context, sampling, mint) for _ in range(request.n))
+
+
+async def _chat(
+    mode: ChatMode, session: Session, request: Request, sampling: Sampling, mint: Callable[[], str]
+) -> Answered:
+    rendered = await mode.engine.chat(request.conversation, sampling, session=session.id)
+    return Answered(rendered.prompt_ids, rendered.sampled, _renamed(rendered.message, mint))
+
+
+async def _sample(
+    mode: TokensMode, session: Session, request: Request, context: Int32, sampling: Sampling, mint: Callable[[], str]
+) -> Answered:
+    sampled = await mode.engine.sample(context, sampling, session=session.id)
+    message = mode.rendering.parse(
         context,
         sampled.token_ids,
-        request.conversation.tools,
+        request.conversation.callable_tools,
         allow_calls=request.tool_choice != "none",
         mint=mint,
     )
-    return Answered(context, sampled, message)
+    return Answered(context, sampled, _cut(message, sampled.stop))
+
+
+def _cut(message: Message, stop: str | None) -> Message:
+    """Without the stop sequence, which ends what was sampled but is not part of what was said."""
+    if not stop:
+        return message
+    parts = list(message.parts)
+    for index in reversed(range(len(parts))):
+        part = parts[index]
+        if isinstance(part, Text) and (at := part.text.rfind(stop)) >= 0:
+            parts[index] = Text(part.text[:at])
+            break
+    return Message(message.role, tuple(part for part in parts if part != Text("")))
 
 
 async def _context(mode: TokensMode, session: Session, match: Match) -> Int32:
@@ -113,7 +154,12 @@ def _renamed(message: Message, mint: Callable[[], str]) -> Message:
 
 
 def _generation(
-    dialect: Dialect, request: Request, profile: SamplingProfile, answered: Answered, started: float
+    gateway: Gateway,
+    response_id: str,
+    request: Request,
+    profile: SamplingProfile,
+    answered: Answered,
+    started: float,
 ) -> Generation:
     return Generation(
         context=answered.context,
@@ -122,10 +168,10 @@ def _generation(
         message=answered.message,
         finish_reason=_finish(answered),
         versions=answered.sampled.versions,
-        flags=_flags(profile),
-        response_id=dialect.RESPONSE_ID_PREFIX + os.urandom(16).hex(),
+        flags=_flags(profile, constrained=request.sampling.schema is not None and isinstance(gateway.mode, ChatMode)),
+        response_id=response_id,
         model=request.model,
-        dialect=dialect.NAME,
+        dialect=request.dialect,
         started=started,
         ended=time.time(),
     )
@@ -136,13 +182,15 @@ def _finish(answered: Answered) -> FinishReason:
     return "tool_calls" if reason == "stop" and answered.message.tool_calls else reason
 
 
-def _flags(profile: SamplingProfile) -> frozenset[Flag]:
+def _flags(profile: SamplingProfile, *, constrained: bool) -> frozenset[Flag]:
     """Engines report log-probabilities at temperature 1 over all tokens; other sampling is not what they say."""
     flags = set()
     if profile.temperature != 1.0:
         flags.add(Flag.TEMPERATURE)
     if profile.top_p < 1.0 or profile.top_k > 0:
         flags.add(Flag.TRUNCATED)
+    if constrained:
+        flags.add(Flag.CONSTRAINED)
     return frozenset(flags)
 
 
@@ -150,10 +198,11 @@ async def _record(gateway: Gateway, session: Session, match: Match, generation: 
     call.committing = True
     session.budget.tokens += len(generation.sampled)
     try:
-        call.turn = await session.recorder.record(match, generation)
+        turn = await session.recorder.record(match, generation)
     except JournalError as error:
         raise CallError("server", f"The answer can't be stored: {error}", status=503) from error
-    gateway.metrics.count_turn(call.turn)
+    call.turns.append(turn)
+    gateway.metrics.count_turn(turn)
 
 
 async def _fail(session: Session, match: Match, request: Request, started: float, call: Call) -> None:
@@ -174,12 +223,24 @@ async def _fail(session: Session, match: Match, request: Request, started: float
     await session.recorder.record(match, generation)
 
 
-def _completion(request: Request, answered: Answered, generation: Generation) -> Completion:
-    return Completion(
-        id=generation.response_id,
-        created=int(generation.started),
-        model=request.model,
-        message=answered.message,
-        finish_reason=generation.finish_reason,
-        usage=Usage(prompt_tokens=len(answered.context), completion_tokens=len(answered.sampled.token_ids)),
+def _completion(gateway: Gateway, request: Request, answers: Sequence[Answered], turns: Sequence[Turn]) -> Completion:
+    choices = tuple([Choice(one.message, _finish(one), one.sampled.stop) for one in answers])
+    usage = Usage(
+        prompt_tokens=len(answers[0].context),
+        completion_tokens=sum(len(one.sampled.token_ids) for one in answers),
+        cached_tokens=_cached(answers[0].sampled, turns[0]),
+        reasoning_tokens=sum(_reasoning_tokens(gateway, one) for one in answers),
     )
+    first = turns[0]
+    return Completion(first.response_id, int(first.started), request.model, choices, usage)
+
+
+def _cached(sampled: Sampled, turn: Turn) -> int:
+    """As the engine counts, else what the session's earlier calls have read or said already."""
+    return turn.shared if sampled.cached is None else min(sampled.cached, turn.context_length)
+
+
+def _reasoning_tokens(gateway: Gateway, answered: Answered) -> int:
+    if isinstance(gateway.mode, ChatMode):
+        return 0
+    return gateway.mode.rendering.reasoning_tokens(answered.sampled.token_ids, answered.message)

@@ -8,18 +8,20 @@ import asyncio
 import logging
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from starlette.types import Receive, Scope, Send
 
 from nemo_gym_polar.chat import Completion, Request
 from nemo_gym_polar.dialects import registry
-from nemo_gym_polar.dialects.base import CallError, Dialect, Endpoint
+from nemo_gym_polar.dialects.base import CallError, Dialect, Endpoint, Target
+from nemo_gym_polar.dialects.responses import deleted
 from nemo_gym_polar.engines.base import ContextOverflowError, EngineError
 from nemo_gym_polar.forest.errors import JournalError
 from nemo_gym_polar.gateway import wire
 from nemo_gym_polar.gateway.budget import out_of_time
-from nemo_gym_polar.gateway.call import complete
+from nemo_gym_polar.gateway.call import complete, count_tokens
 from nemo_gym_polar.gateway.connection import reset
 from nemo_gym_polar.gateway.gateway import Gateway
 from nemo_gym_polar.gateway.session import Call, Session
@@ -46,7 +48,7 @@ class CallEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         session_id, path = _split(scope["path"])
-        dialect, endpoint = registry.find(path)
+        dialect, endpoint = registry.find(Target(path, scope["query_string"].decode("latin-1"), wire.marks(scope)))
         exchange = Exchange(scope, receive, send, dialect)
         started = time.monotonic()
         try:
@@ -66,6 +68,9 @@ class CallEndpoint:
         scope = exchange.scope
         if wire.header(scope, b"upgrade") == b"websocket":
             raise CallError("upgrade_required", "WebSocket is not offered here; send an HTTP request.")
+        if endpoint is not None and endpoint.kind == "hello" and scope["method"] in endpoint.methods:
+            await self._say(exchange, b"")
+            return
         session = self._gateway.locate(session_id, wire.api_key(scope))
         if session is None:
             raise CallError("authentication", "Incorrect API key provided, or its session has ended.")
@@ -74,18 +79,26 @@ class CallEndpoint:
         if scope["method"] not in endpoint.methods:
             allowed = " or ".join(endpoint.methods)
             raise CallError("method_not_allowed", f"{scope['method']} is not allowed for {path}; use {allowed}.")
-        if endpoint.kind == "generate":
-            await self._generate(exchange, session, endpoint)
-        else:
-            await self._describe(exchange, endpoint)
+        match endpoint.kind:
+            case "generate":
+                await self._generate(exchange, session, endpoint)
+            case "count":
+                request = session.stored.resume(session.forest, await self._parse(exchange, endpoint))
+                await self._say(exchange, exchange.dialect.count(await count_tokens(self._gateway, session, request)))
+            case "stored":
+                await self._say(exchange, _stored(session, exchange, endpoint.id or ""))
+            case "model":
+                await self._say(exchange, exchange.dialect.model(endpoint.model or ""))
+            case _:
+                await self._say(exchange, exchange.dialect.models(self._gateway.settings.models))
 
-    async def _describe(self, exchange: Exchange, endpoint: Endpoint) -> None:
-        if endpoint.kind == "model":
-            content = exchange.dialect.model(endpoint.model or "")
-        else:
-            content = exchange.dialect.models(self._gateway.settings.models)
+    async def _say(self, exchange: Exchange, content: bytes) -> None:
         exchange.status = 200
         await wire.respond(exchange.send, 200, content)
+
+    async def _parse(self, exchange: Exchange, endpoint: Endpoint) -> Request:
+        data = await wire.body(exchange.scope, exchange.receive, self._gateway.settings.max_body_bytes)
+        return exchange.dialect.parse(data, endpoint, wire.hints(exchange.scope))
 
     # Generations
 
@@ -94,8 +107,7 @@ class CallEndpoint:
         if self._gateway.calls_in_flight >= settings.max_calls:
             message = f"{settings.max_calls} calls are in flight already."
             raise CallError("rate_limit", message, retry_after=settings.retry_after)
-        data = await wire.body(exchange.scope, exchange.receive, settings.max_body_bytes)
-        request = exchange.dialect.parse(data, endpoint, wire.hints(exchange.scope))
+        request = session.stored.resume(session.forest, await self._parse(exchange, endpoint))
         async with self._gateway.flight():
             await self._run(exchange, session, request)
 
@@ -107,6 +119,8 @@ class CallEndpoint:
         session.calls.add(call)
         try:
             if await self._wait(exchange, request, work, gone):
+                if request.stored:
+                    session.stored.keep(work.result(), request, call.turns[0].index)
                 await self._answer(exchange, request, work.result())
             else:
                 await self._leave(session, call, work)
@@ -147,34 +161,35 @@ class CallEndpoint:
                 return False
             if work in done:
                 return True
-            await self._keep_alive(exchange)
+            await self._keep_alive(exchange, request)
             patience = settings.keep_alive
 
-    async def _keep_alive(self, exchange: Exchange) -> None:
+    async def _keep_alive(self, exchange: Exchange, request: Request) -> None:
         if not exchange.status:
             exchange.status = 200
-            await wire.begin(exchange.send, wire.EVENTS)
+            await wire.begin(exchange.send, _stream_headers(request))
         await wire.write(exchange.send, exchange.dialect.KEEP_ALIVE, more=True)
 
     async def _answer(self, exchange: Exchange, request: Request, completion: Completion) -> None:
         dialect, send = exchange.dialect, exchange.send
         if request.stream:
             if not exchange.status:
-                await wire.begin(send, wire.EVENTS)
+                await wire.begin(send, _stream_headers(request))
             exchange.status = 200
             await wire.write(send, b"".join(dialect.stream(completion, request)), more=False)
         else:
             exchange.status = 200
-            await wire.respond(send, 200, dialect.answer(completion))
+            await wire.respond(send, 200, dialect.answer(completion, request))
 
     async def _leave(self, session: Session, call: Call, work: asyncio.Task[Completion]) -> None:
         """The harness is gone: stop the engine, or keep what it just finished as unseen."""
         call.cancel()
         await asyncio.gather(work, return_exceptions=True)
-        if call.turn is None:
+        if not call.turns:
             raise wire.ClientGoneError
-        session.recorder.unseen(call.turn)
-        self._gateway.metrics.unseen.inc()
+        for turn in call.turns:
+            session.recorder.unseen(turn)
+            self._gateway.metrics.unseen.inc()
 
     # Errors
 
@@ -208,6 +223,18 @@ class CallEndpoint:
             case EngineError():
                 return CallError("server", str(error), status=error.status, retry_after=error.retry_after)
         return CallError("server", f"The journal can't be written: {error}", status=503)
+
+
+def _stream_headers(request: Request) -> Iterable[wire.Header]:
+    return (wire.JSON,) if request.array else wire.EVENTS
+
+
+def _stored(session: Session, exchange: Exchange, response_id: str) -> bytes:
+    if exchange.scope["method"] == "DELETE":
+        session.stored.delete(response_id)
+        return deleted(response_id)
+    stored = session.stored.find(response_id)
+    return exchange.dialect.answer(stored.completion, stored.request)
 
 
 def _split(path: str) -> tuple[str | None, str]:

@@ -17,6 +17,7 @@ from nemo_gym_polar.forest.recorder import Recorder
 from nemo_gym_polar.forest.turn import Turn
 from nemo_gym_polar.gateway.budget import Budget
 from nemo_gym_polar.gateway.settings import SamplingProfile
+from nemo_gym_polar.gateway.stored import StoredResponses
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -38,7 +39,7 @@ class Call:
     def __init__(self) -> None:
         self.committing = False
         self.cut: CallError | None = None
-        self.turn: Turn | None = None
+        self.turns: list[Turn] = []
         self.task: asyncio.Task[object] | None = None
 
     def cancel(self, reason: CallError | None = None) -> None:
@@ -63,6 +64,7 @@ class Session:
         self.recorder = recorder
         self.slots = asyncio.Semaphore(slots)
         self.calls: set[Call] = set()
+        self.stored = StoredResponses()
 
     @property
     def forest(self) -> Forest:

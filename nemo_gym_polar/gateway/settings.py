@@ -29,7 +29,10 @@ class SamplingProfile(BaseModel):
     max_tokens: Positive | None = None
 
     def enforce(self, asked: Sampling, *, room: int | None) -> Sampling:
-        """The harness keeps its stop sequences and may shorten the answer; `room` is what context and budget leave."""
+        """The harness keeps its stop sequences and schema and may shorten the answer to what it asks for.
+
+        `room` is what context and budget leave.
+        """
         limits = [limit for limit in (asked.max_tokens, self.max_tokens, room) if limit is not None]
         return Sampling(
             temperature=self.temperature,
@@ -37,6 +40,7 @@ class SamplingProfile(BaseModel):
             top_k=self.top_k,
             max_tokens=min(limits, default=None),
             stop=asked.stop,
+            schema=asked.schema,
         )
 
 

@@ -30,6 +30,7 @@ _HINTS = frozenset(
         b"x-claude-code-session-id",
     }
 )
+_MARKS = frozenset({b"anthropic-version", b"x-goog-api-key", b"x-goog-api-client"})
 
 
 class ClientGoneError(Exception):
@@ -43,6 +44,11 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 def hints(scope: Scope) -> dict[str, str]:
     """The headers by which harnesses tell their agents apart."""
     return {key.decode(): value.decode("latin-1") for key, value in scope["headers"] if key in _HINTS}
+
+
+def marks(scope: Scope) -> dict[str, str]:
+    """The headers by which providers' clients are told apart."""
+    return {key.decode(): value.decode("latin-1") for key, value in scope["headers"] if key in _MARKS}
 
 
 def api_key(scope: Scope) -> str | None:

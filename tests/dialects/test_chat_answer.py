@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from nemo_gym_polar.chat import (
+    Choice,
     Completion,
     Conversation,
     FinishReason,
@@ -25,13 +27,14 @@ from nemo_gym_polar.chat import (
     Usage,
 )
 from nemo_gym_polar.dialects import chat, registry
-from nemo_gym_polar.dialects.base import CallError, ErrorKind
+from nemo_gym_polar.dialects.base import CallError, Endpoint, ErrorKind, Target
 
 REQUEST = Request("chat", "m", Conversation(()), stream=True, stream_usage=True)
 
 
 def completion(*parts: Part, finish: FinishReason = "stop") -> Completion:
-    return Completion("chatcmpl-1", 1700000000, "m", Message("assistant", parts), finish, Usage(10, 5, 3, 2))
+    choice = Choice(Message("assistant", parts), finish)
+    return Completion("chatcmpl-1", 1700000000, "m", (choice,), Usage(10, 5, 3, 2))
 
 
 def events(answer: Completion, request: Request = REQUEST) -> list[Any]:
@@ -45,7 +48,9 @@ def events(answer: Completion, request: Request = REQUEST) -> list[Any]:
 
 def test_an_answer_is_what_the_sdk_expects() -> None:
     wire = orjson.loads(
-        chat.answer(completion(Reasoning("Hm."), Text("Hi"), ToolCall("call_1", "f", "{"), finish="tool_calls"))
+        chat.answer(
+            completion(Reasoning("Hm."), Text("Hi"), ToolCall("call_1", "f", "{"), finish="tool_calls"), REQUEST
+        )
     )
     parsed = ChatCompletion.model_validate(wire, strict=True)
     choice = parsed.choices[0]
@@ -59,9 +64,9 @@ def test_an_answer_is_what_the_sdk_expects() -> None:
 
 
 def test_content_is_null_only_beside_tool_calls() -> None:
-    silent = orjson.loads(chat.answer(completion()))["choices"][0]["message"]
+    silent = orjson.loads(chat.answer(completion(), REQUEST))["choices"][0]["message"]
     assert silent["content"] == "" and "tool_calls" not in silent
-    calling = orjson.loads(chat.answer(completion(ToolCall("1", "f", "{}"))))["choices"][0]["message"]
+    calling = orjson.loads(chat.answer(completion(ToolCall("1", "f", "{}")), REQUEST))["choices"][0]["message"]
     assert calling["content"] is None
 
 
@@ -118,6 +123,33 @@ def test_errors(kind: ErrorKind, status: int, type_: str, code: str | None) -> N
     [("/v1/chat/completions", "generate"), ("/v1/models", "models"), ("/v1/models/a/b", "model"), ("/v1/x", None)],
 )
 def test_paths(path: str, kind: str | None) -> None:
-    dialect, endpoint = registry.find(path)
+    dialect, endpoint = registry.find(Target(path))
     assert dialect.NAME == "chat"
     assert (endpoint and endpoint.kind) == kind
+
+
+CUSTOM = {"type": "custom", "custom": {"name": "patch", "description": "Edit.", "format": {"type": "text"}}}
+
+
+def test_custom_tools_are_called_with_plain_text() -> None:
+    asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "tools": [CUSTOM]}
+    request = chat.parse(orjson.dumps(asked), Endpoint("generate", ("POST",)), {})
+    (tool,) = request.conversation.tools
+    assert (tool.kind, list(tool.parameters["properties"])) == ("custom", ["input"])
+    answer = completion(ToolCall("call_1", "patch", orjson.dumps({"input": "*** Begin"}).decode()))
+    (call,) = orjson.loads(chat.answer(answer, request))["choices"][0]["message"]["tool_calls"]
+    assert call == {"id": "call_1", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}
+    asked["messages"] += [{"role": "assistant", "tool_calls": [call]}]
+    echoed = chat.parse(orjson.dumps(asked), Endpoint("generate", ("POST",)), {}).conversation.messages[-1]
+    assert echoed.tool_calls == answer.first.message.tool_calls
+
+
+def test_several_choices_are_told_apart_by_index() -> None:
+    answer = completion(Text("one"))
+    answer = replace(answer, choices=(*answer.choices, Choice(Message("assistant", (Text("two"),)), "length")))
+    assert [c["message"]["content"] for c in orjson.loads(chat.answer(answer, REQUEST))["choices"]] == ["one", "two"]
+    said: dict[int, str] = {}
+    for chunk in events(answer):
+        for choice in chunk["choices"]:
+            said[choice["index"]] = said.get(choice["index"], "") + choice["delta"].get("content", "")
+    assert said == {0: "one", 1: "two"}

@@ -141,7 +141,7 @@ def test_images_and_unknown_parts_are_kept() -> None:
         Opaque("chat", audio),
     )
     custom = {"type": "custom", "id": "c", "custom": {"name": "patch", "input": "x"}}
-    assert message({"role": "assistant", "tool_calls": [custom]}).parts == (Opaque("chat", custom),)
+    assert message({"role": "assistant", "tool_calls": [custom]}).parts == (ToolCall("c", "patch", '{"input":"x"}'),)
 
 
 def test_arguments_that_came_as_an_object_become_text() -> None:
@@ -211,7 +211,8 @@ def test_sampling_values() -> None:
         ({"stop": [1]}, "stop[0]", "got a number"),
         ({"stream": "yes"}, "stream", "expected a boolean"),
         ({"stream_options": 1}, "stream_options", "expected an object"),
-        ({"n": 2}, "n", "one choice"),
+        ({"n": 0}, "n", "minimum of 1"),
+        ({"n": 129}, "n", "maximum of 128"),
     ],
 )
 def test_a_wrong_field_is_named(body: dict[str, Any], param: str, said: str) -> None:

@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""Answers that a harness asked to keep: `previous_response_id` goes on from one, `/v1/responses/{id}` shows it.
+
+They live as long as their session. The history itself is in the forest; here is only which turn an answer belongs to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nemo_gym_polar.chat import Completion, Request
+from nemo_gym_polar.dialects.base import CallError
+from nemo_gym_polar.forest.forest import Forest
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """An answer, what was asked, and the turn that holds both."""
+
+    completion: Completion
+    request: Request
+    turn: int
+
+
+class StoredResponses:
+    def __init__(self) -> None:
+        self._by_id: dict[str, StoredResponse] = {}
+
+    def keep(self, completion: Completion, request: Request, turn: int) -> None:
+        self._by_id[completion.id] = StoredResponse(completion, request, turn)
+
+    def find(self, response_id: str) -> StoredResponse:
+        """Raises `CallError` for an answer that this session does not hold."""
+        try:
+            return self._by_id[response_id]
+        except KeyError:
+            raise CallError("not_found", f"Response with id '{response_id}' not found.", param="id") from None
+
+    def delete(self, response_id: str) -> None:
+        self.find(response_id)
+        del self._by_id[response_id]
+
+    def resume(self, forest: Forest, request: Request) -> Request:
+        """`request` with the history of the answer that it goes on from; that call's own instructions are left out."""
+        if request.previous is None:
+            return request
+        before = self._by_id.get(request.previous)
+        if before is None:
+            message = f"Previous response with id '{request.previous}' not found."
+            raise CallError("invalid_request", message, param="previous_response_id")
+        turn = forest[before.turn]
+        answer = forest.answer(turn)
+        history = forest.conversation(turn).messages[before.request.instructions :]
+        own, new = request.conversation.messages, request.instructions
+        messages = own[:new] + history + ((answer,) if answer is not None else ()) + own[new:]
+        return replace(request, conversation=replace(request.conversation, messages=messages))
