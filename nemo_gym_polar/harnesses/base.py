@@ -10,13 +10,32 @@ from typing import Literal, Protocol
 
 from nemo_gym_polar.runtimes.base import Exit, Mount
 
-__all__ = ["Harness", "HarnessContext", "HarnessError", "HarnessStatus", "Launch", "Mount"]
+__all__ = ["About", "Harness", "HarnessContext", "HarnessError", "HarnessStatus", "Launch", "Mount", "ShellTool"]
 
 HarnessStatus = Literal["completed", "failed", "timeout"]
 
 
 class HarnessError(Exception):
     """A harness can't be found, installed or configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShellTool:
+    """How a policy calls the harness's shell: the tool, the argument that takes the command, what else is required."""
+
+    name: str = "bash"
+    argument: str = "command"
+    others: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is known of a harness before it is configured: the version that was tested, the provider APIs that it
+    speaks (the one it speaks unless told otherwise comes first), its shell tool."""
+
+    version: str = ""
+    dialects: tuple[str, ...] = ()
+    shell_tool: ShellTool = ShellTool()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +63,7 @@ class Launch:
 
 class Harness(Protocol):
     name: str
+    about: About
 
     def installed(self) -> bool: ...
 

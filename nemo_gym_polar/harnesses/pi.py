@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from nemo_gym_polar.harnesses import node, pi_warmup
-from nemo_gym_polar.harnesses.base import HarnessContext, HarnessStatus, Launch, Mount
+from nemo_gym_polar.harnesses.base import About, HarnessContext, HarnessStatus, Launch, Mount
 from nemo_gym_polar.harnesses.install import NpmPackage
 from nemo_gym_polar.harnesses.settings import HarnessSettings, read
 from nemo_gym_polar.harnesses.verdict import common, described
@@ -55,6 +55,7 @@ class PiSettings(HarnessSettings):
 
 class PiHarness:
     name = "pi"
+    about = About(PACKAGE.version, ("chat", "responses", "messages", "generate_content"))
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.settings = read(PiSettings, settings)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from nemo_gym_polar.harnesses.base import HarnessContext, HarnessStatus, Launch, Mount
+from nemo_gym_polar.harnesses.base import About, HarnessContext, HarnessStatus, Launch, Mount
 from nemo_gym_polar.harnesses.settings import HarnessSettings, read
 from nemo_gym_polar.harnesses.verdict import by_code
 from nemo_gym_polar.runtimes.base import Exit
@@ -25,6 +25,7 @@ class ShellSettings(HarnessSettings):
 
 class ShellHarness:
     name = "shell"
+    about = About(dialects=("chat", "responses", "messages", "generate_content"))
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.settings = read(ShellSettings, settings)
