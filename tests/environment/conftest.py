@@ -20,20 +20,8 @@ from nemo_gym_polar.environment.settings import ResourcesSettings
 from nemo_gym_polar.rollouts.task import SessionStatus
 from tests.support.fake_engine import FakeEngine
 from tests.support.gateways import chat, engine_settings, user
-from tests.support.tiny_model import make_model
 
 PARAMS: dict[str, Any] = {"input": [{"role": "user", "content": "Create hello.txt"}]}
-
-
-@pytest.fixture(scope="session")
-def model_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture
-async def engine(model_directory: Path) -> AsyncIterator[FakeEngine]:
-    async with FakeEngine(model_directory) as engine:
-        yield engine
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""A running scripted engine and a gateway in front of it."""
+"""A gateway in front of the scripted engine."""
 
 from __future__ import annotations
 
@@ -11,18 +11,6 @@ import pytest
 
 from tests.support.fake_engine import FakeEngine
 from tests.support.gateways import Bench, bench
-from tests.support.tiny_model import make_model
-
-
-@pytest.fixture(scope="session")
-def model_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture
-async def engine(model_directory: Path) -> AsyncIterator[FakeEngine]:
-    async with FakeEngine(model_directory) as engine:
-        yield engine
 
 
 @pytest.fixture

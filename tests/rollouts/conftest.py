@@ -9,18 +9,6 @@ import pytest
 
 from tests.support.fake_engine import FakeEngine
 from tests.support.rollouts import Marked, Stand, stand
-from tests.support.tiny_model import make_model
-
-
-@pytest.fixture(scope="session")
-def model_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture
-async def engine(model_directory: Path) -> AsyncIterator[FakeEngine]:
-    async with FakeEngine(model_directory) as engine:
-        yield engine
 
 
 @pytest.fixture
