@@ -47,7 +47,10 @@ _STATUS: Mapping[ErrorKind, int] = {
 
 
 class CallError(Exception):
-    """A call that ends in an error. The dialect gives it its provider's shape; `param` names the offending field."""
+    """A call that ends in an error. The dialect gives it its provider's shape; `param` names the offending field.
+
+    Of a context that is too long, `asked` and `limit` are tokens, None where the engine does not tell.
+    """
 
     def __init__(
         self,
@@ -57,6 +60,8 @@ class CallError(Exception):
         param: str | None = None,
         status: int | None = None,
         retry_after: float | None = None,
+        limit: int | None = None,
+        asked: int | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -64,6 +69,8 @@ class CallError(Exception):
         self.param = param
         self.status = status or _STATUS[kind]
         self.retry_after = retry_after
+        self.limit = limit
+        self.asked = asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +127,9 @@ class Dialect(Protocol):
 
     def answer(self, completion: chat.Completion, request: chat.Request) -> bytes:
         """The JSON body of an answer that is not streamed."""
+
+    def opening(self, response_id: str, created: int, request: chat.Request) -> bytes:
+        """The events of a stream that come before anything is known of the answer; `stream` gives those after them."""
 
     def stream(self, completion: chat.Completion, request: chat.Request) -> Iterable[bytes]:
         """The server-sent events of an answer, the terminal one last; with `request.array` a JSON array's pieces."""

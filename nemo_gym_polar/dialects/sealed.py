@@ -10,10 +10,10 @@ Nothing is secret about it: a harness may read what its own model thought.
 from __future__ import annotations
 
 import base64
-import binascii
 import zlib
 
 _PREFIX = "cG9sYXIx"  # «polar1»
+_STANDARD = str.maketrans("-_", "+/")
 _MAX_BYTES = 16 * 1024 * 1024
 
 
@@ -23,11 +23,16 @@ def seal(text: str) -> str:
 
 
 def unseal(token: str) -> str | None:
-    """The text in a token of ours; None for any other, which some other server made."""
+    """The text in a token of ours; None for any other, which some other server made.
+
+    Clients that hold the token as bytes may write it in the URL-safe alphabet.
+    """
     if not token.startswith(_PREFIX):
         return None
     try:
-        data = zlib.decompressobj().decompress(base64.b64decode(token[len(_PREFIX) :], validate=True), _MAX_BYTES)
-        return data.decode()
-    except (binascii.Error, zlib.error, UnicodeDecodeError):
+        data = base64.b64decode(token[len(_PREFIX) :].translate(_STANDARD), validate=True)
+        opened = zlib.decompressobj()
+        text = opened.decompress(data, _MAX_BYTES).decode()
+    except (ValueError, zlib.error):  # not ASCII, not base64, not compressed, not UTF-8
         return None
+    return text if opened.eof else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -112,16 +113,16 @@ class CallEndpoint:
             await self._run(exchange, session, request)
 
     async def _run(self, exchange: Exchange, session: Session, request: Request) -> None:
-        call = Call()
+        call = Call(exchange.dialect.RESPONSE_ID_PREFIX + os.urandom(16).hex())
         work = asyncio.create_task(self._complete(exchange.dialect, session, request, call))
         gone = asyncio.create_task(_disconnected(exchange))
         call.task = work
         session.calls.add(call)
         try:
-            if await self._wait(exchange, request, work, gone):
+            if await self._wait(exchange, request, call, work, gone):
                 if request.stored:
                     session.stored.keep(work.result(), request, call.turns[0].index)
-                await self._answer(exchange, request, work.result())
+                await self._answer(exchange, request, call, work.result())
             else:
                 await self._leave(session, call, work)
         except asyncio.CancelledError:
@@ -150,7 +151,12 @@ class CallEndpoint:
                 timer.cancel()
 
     async def _wait(
-        self, exchange: Exchange, request: Request, work: asyncio.Task[Completion], gone: asyncio.Task[None]
+        self,
+        exchange: Exchange,
+        request: Request,
+        call: Call,
+        work: asyncio.Task[Completion],
+        gone: asyncio.Task[None],
     ) -> bool:
         """Wait for the answer, keeping a stream alive; False if the harness left first."""
         settings = self._gateway.settings
@@ -161,21 +167,26 @@ class CallEndpoint:
                 return False
             if work in done:
                 return True
-            await self._keep_alive(exchange, request)
+            await self._keep_alive(exchange, request, call)
             patience = settings.keep_alive
 
-    async def _keep_alive(self, exchange: Exchange, request: Request) -> None:
-        if not exchange.status:
-            exchange.status = 200
-            await wire.begin(exchange.send, _stream_headers(request))
+    async def _keep_alive(self, exchange: Exchange, request: Request, call: Call) -> None:
+        await self._begin(exchange, request, call)
         await wire.write(exchange.send, exchange.dialect.KEEP_ALIVE, more=True)
 
-    async def _answer(self, exchange: Exchange, request: Request, completion: Completion) -> None:
+    async def _begin(self, exchange: Exchange, request: Request, call: Call) -> None:
+        """Send the headers of a stream, and what comes before any answer, unless that was done."""
+        if exchange.status:
+            return
+        exchange.status = 200
+        await wire.begin(exchange.send, _stream_headers(request))
+        if opening := exchange.dialect.opening(call.response_id, call.created, request):
+            await wire.write(exchange.send, opening, more=True)
+
+    async def _answer(self, exchange: Exchange, request: Request, call: Call, completion: Completion) -> None:
         dialect, send = exchange.dialect, exchange.send
         if request.stream:
-            if not exchange.status:
-                await wire.begin(send, _stream_headers(request))
-            exchange.status = 200
+            await self._begin(exchange, request, call)
             await wire.write(send, b"".join(dialect.stream(completion, request)), more=False)
         else:
             exchange.status = 200
@@ -214,7 +225,8 @@ class CallEndpoint:
             case CallError():
                 return error
             case ContextOverflowError():
-                return CallError("context_overflow", str(error), param="messages")
+                said = str(error)
+                return CallError("context_overflow", said, param="messages", limit=error.limit, asked=error.asked)
             case EngineError(fault="overloaded"):
                 wait = error.retry_after or self._gateway.settings.retry_after
                 return CallError("rate_limit", str(error), status=error.status, retry_after=wait)
