@@ -9,7 +9,7 @@ sampled, valid JSON or not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, Final
 
 import orjson
@@ -33,8 +33,8 @@ from nemo_gym_polar.chat import (
     ToolResult,
     Usage,
 )
-from nemo_gym_polar.dialects import fields, freeform
-from nemo_gym_polar.dialects.base import CallError, Endpoint, ErrorKind, Target
+from nemo_gym_polar.dialects import fields, freeform, openai_common
+from nemo_gym_polar.dialects.base import CallError, Endpoint, Target
 from nemo_gym_polar.dialects.deltas import pieces
 
 NAME: Final[canonical.Dialect] = "chat"
@@ -46,14 +46,11 @@ MAX_CHOICES: Final = 128
 _GENERATE = Endpoint("generate", ("POST",))
 _MODELS = Endpoint("models", ("GET", "HEAD"))
 _FINISH: Mapping[FinishReason, str] = {"stop": "stop", "tool_calls": "tool_calls", "length": "length", "abort": "stop"}
-_TYPE_AND_CODE: Mapping[ErrorKind, tuple[str, str | None]] = {
-    "authentication": ("invalid_request_error", "invalid_api_key"),
-    "model_not_found": ("invalid_request_error", "model_not_found"),
-    "context_overflow": ("invalid_request_error", "context_length_exceeded"),
-    "budget": ("invalid_request_error", "session_budget_exhausted"),
-    "rate_limit": ("rate_limit_error", "rate_limit_exceeded"),
-    "server": ("server_error", None),
-}
+
+error = openai_common.error
+models = openai_common.models
+model = openai_common.model
+count = openai_common.count
 
 
 def owns(target: Target) -> bool:
@@ -298,6 +295,11 @@ def _usage(usage: Usage) -> dict[str, Any]:
     }
 
 
+def opening(response_id: str, created: int, request: Request) -> bytes:
+    """Nothing: every chunk carries what a first one could say."""
+    return b""
+
+
 def stream(completion: Completion, request: Request) -> Iterable[bytes]:
     head = {
         "id": completion.id,
@@ -338,31 +340,6 @@ def _deltas(message: Message, custom: Set[str]) -> Iterator[dict[str, Any]]:
         yield {"tool_calls": [{"index": index, "id": call.id, "type": kind, kind: opening}]}
         for piece in pieces(said):
             yield {"tool_calls": [{"index": index, kind: {field: piece}}]}
-
-
-# -- models, counts and errors
-
-
-def count(tokens: int) -> bytes:
-    """Chat Completions has no endpoint for this; the shape is that of OpenAI's other API."""
-    return orjson.dumps({"object": "response.input_tokens", "input_tokens": tokens})
-
-
-def models(names: Sequence[str]) -> bytes:
-    return orjson.dumps({"object": "list", "data": [_model(name) for name in names]})
-
-
-def model(name: str) -> bytes:
-    return orjson.dumps(_model(name))
-
-
-def _model(name: str) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "polar"}
-
-
-def error(failure: CallError) -> bytes:
-    kind, code = _TYPE_AND_CODE.get(failure.kind, ("invalid_request_error", None))
-    return orjson.dumps({"error": {"message": failure.message, "type": kind, "param": failure.param, "code": code}})
 
 
 def _json(value: object) -> str:

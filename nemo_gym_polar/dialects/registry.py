@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from nemo_gym_polar.dialects import chat
+from nemo_gym_polar.dialects import chat, responses
 from nemo_gym_polar.dialects.base import Dialect, Endpoint, Target
 
-DIALECTS: tuple[Dialect, ...] = (chat,)
+DIALECTS: tuple[Dialect, ...] = (responses, chat)
 """Where two know the same path, the first that owns the target is asked; the last one owns what nobody else wants."""
 
 

@@ -30,7 +30,7 @@ async def sample_placeholder(gateway: Gateway, session_id: str, text: str) -> Fo
     conversation = Conversation((Message("user", (Text(text),)),))
     request = Request(chat.NAME, session.model, conversation, Sampling(max_tokens=1))
     try:
-        await complete(gateway, session, chat, request, Call())
+        await complete(gateway, session, chat, request, Call(chat.RESPONSE_ID_PREFIX))
     except (CallError, EngineError, JournalError) as error:
         logger.warning("no placeholder for session %s: %s", session_id, error)
         return None

@@ -45,9 +45,8 @@ async def complete(gateway: Gateway, session: Session, dialect: Dialect, request
         started = time.time()
         try:
             answers = await _generate(gateway, session, dialect, request, match)
-            response_id = dialect.RESPONSE_ID_PREFIX + os.urandom(16).hex()
             for answered in answers:
-                generation = _generation(gateway, response_id, request, session.profile, answered, started)
+                generation = _generation(gateway, call.response_id, request, session.profile, answered, started)
                 await _record(gateway, session, match, generation, call)
         except (EngineError, TokenError) as error:
             session.budget.refund(request.n)
@@ -56,7 +55,7 @@ async def complete(gateway: Gateway, session: Session, dialect: Dialect, request
         except BaseException:
             session.budget.refund(request.n)
             raise
-        return _completion(gateway, request, answers, call.turns)
+        return _completion(gateway, request, answers, call)
 
 
 async def count_tokens(gateway: Gateway, session: Session, request: Request) -> int:
@@ -223,16 +222,15 @@ async def _fail(session: Session, match: Match, request: Request, started: float
     await session.recorder.record(match, generation)
 
 
-def _completion(gateway: Gateway, request: Request, answers: Sequence[Answered], turns: Sequence[Turn]) -> Completion:
+def _completion(gateway: Gateway, request: Request, answers: Sequence[Answered], call: Call) -> Completion:
     choices = tuple([Choice(one.message, _finish(one), one.sampled.stop) for one in answers])
     usage = Usage(
         prompt_tokens=len(answers[0].context),
         completion_tokens=sum(len(one.sampled.token_ids) for one in answers),
-        cached_tokens=_cached(answers[0].sampled, turns[0]),
+        cached_tokens=_cached(answers[0].sampled, call.turns[0]),
         reasoning_tokens=sum(_reasoning_tokens(gateway, one) for one in answers),
     )
-    first = turns[0]
-    return Completion(first.response_id, int(first.started), request.model, choices, usage)
+    return Completion(call.response_id, call.created, request.model, choices, usage)
 
 
 def _cached(sampled: Sampled, turn: Turn) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -113,7 +112,7 @@ class CallEndpoint:
             await self._run(exchange, session, request)
 
     async def _run(self, exchange: Exchange, session: Session, request: Request) -> None:
-        call = Call(exchange.dialect.RESPONSE_ID_PREFIX + os.urandom(16).hex())
+        call = Call(exchange.dialect.RESPONSE_ID_PREFIX)
         work = asyncio.create_task(self._complete(exchange.dialect, session, request, call))
         gone = asyncio.create_task(_disconnected(exchange))
         call.task = work

@@ -8,6 +8,7 @@ import asyncio
 import hmac
 import re
 import secrets
+import time
 import uuid
 
 from nemo_gym_polar.chat import Sampling
@@ -34,9 +35,14 @@ def check_id(session_id: str) -> str:
 
 
 class Call:
-    """One model call in flight. Once it is `committing`, it is finished rather than cancelled."""
+    """One model call in flight. Once it is `committing`, it is finished rather than cancelled.
 
-    def __init__(self) -> None:
+    Its answer's id and time (Unix seconds) are known from the start, for streams begin before the answer is there.
+    """
+
+    def __init__(self, id_prefix: str) -> None:
+        self.response_id = id_prefix + secrets.token_hex(16)
+        self.created = int(time.time())
         self.committing = False
         self.cut: CallError | None = None
         self.turns: list[Turn] = []

@@ -45,7 +45,7 @@ async def test_one_session_s_key_does_not_open_another(stand: Bench) -> None:
     assert (await stand.post(first, chat(user("hi")), key=second.secret)).status == 401
 
 
-@pytest.mark.parametrize("path", ["/v1/responses/x", "/v1/embeddings", "/", "", "/v1/chat/completions/", "/x/../v1"])
+@pytest.mark.parametrize("path", ["/v1/responses/x/y", "/v1/embeddings", "/", "", "/v1/chat/completions/", "/x/../v1"])
 async def test_an_unknown_path_is_404_and_never_a_generation(stand: Bench, path: str) -> None:
     session = await stand.gateway.open()
     reply = await stand.post(session, chat(user("hi")), path=path)
