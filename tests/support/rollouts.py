@@ -88,8 +88,11 @@ class Stand:
 
 
 @contextlib.asynccontextmanager
-async def stand(engine: FakeEngine, directory: Path, **settings: Any) -> AsyncIterator[Stand]:
-    gateway_settings = GatewaySettings(journals=directory / "journals", header_grace=0.3)
+async def stand(
+    engine: FakeEngine, directory: Path, *, context_tokens: int = 32768, **settings: Any
+) -> AsyncIterator[Stand]:
+    """`context_tokens` is what the model is said to read: agents with a long prompt need more."""
+    gateway_settings = GatewaySettings(journals=directory / "journals", header_grace=0.3, context_tokens=context_tokens)
     (directory / "journals").mkdir(parents=True, exist_ok=True)
     async with (
         Gateway(make_engine(engine_settings(engine)), gateway_settings) as gateway,
