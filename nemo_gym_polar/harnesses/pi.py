@@ -15,10 +15,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nemo_gym_polar.harnesses import node, pi_warmup
-from nemo_gym_polar.harnesses.base import About, HarnessContext, HarnessStatus, Launch, Mount
+from nemo_gym_polar.harnesses import compile_cache, node, skills
+from nemo_gym_polar.harnesses.base import About, HarnessContext, HarnessError, HarnessStatus, Launch, Mount
 from nemo_gym_polar.harnesses.install import NpmPackage
-from nemo_gym_polar.harnesses.settings import HarnessSettings, read
+from nemo_gym_polar.harnesses.settings import AgentSettings, read
+from nemo_gym_polar.harnesses.stdin import fed
 from nemo_gym_polar.harnesses.verdict import common, described
 from nemo_gym_polar.runtimes.base import Exit
 
@@ -40,16 +41,13 @@ SUFFIX: dict[Api, str] = {
 }
 
 
-class PiSettings(HarnessSettings):
-    """`model` is the name that Pi is told instead of the session's; `config` is merged into Pi's settings.json."""
+class PiSettings(AgentSettings):
+    """`config` becomes Pi's settings.json; `tools`, if given, are all that it may call."""
 
     api: Api = "openai-completions"
     output: Literal["json", "text"] = "json"
-    model: str | None = None
     reasoning: bool = False
     tools: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = Field(default_factory=dict)
     config: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -59,15 +57,22 @@ class PiHarness:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.settings = read(PiSettings, settings)
+        if self.settings.mcp_servers:
+            names = ", ".join(server.name for server in self.settings.mcp_servers)
+            raise HarnessError(f"agent.settings.mcp_servers={names}: Pi speaks no MCP; leave it out")
+        if self.settings.max_turns is not None:
+            limit = f"agent.settings.max_turns={self.settings.max_turns}: Pi has no such limit"
+            raise HarnessError(f"{limit}; give the rollout service a max_turns, which the gateway keeps")
 
     def installed(self) -> bool:
         return PACKAGE.installed()
 
     def install(self) -> None:
-        PACKAGE.install(lambda directory: pi_warmup.warm(directory, directory / CLI))
+        once = PiHarness({"config": {"retry": {"enabled": False}}})
+        PACKAGE.install(lambda directory: compile_cache.warm(directory, TARGET, once.launch))
 
     def mounts(self) -> tuple[Mount, ...]:
-        return node.mount(), Mount(PACKAGE.directory, TARGET)
+        return node.mount(), Mount(PACKAGE.directory, TARGET), *skills.mounts(self.settings.skills)
 
     def launch(self, context: HarnessContext) -> Launch:
         model = self.settings.model or context.model
@@ -80,13 +85,14 @@ class PiHarness:
             argv = (*argv, "--", context.instruction)
         else:  # too long for an argument, or Pi would take it for a file's name
             files[prompt := str(home / "instruction")] = context.instruction.encode()
-            argv = ("sh", "-c", 'file=$1; shift; exec "$@" < "$file"', "sh", prompt, *argv)
-        return Launch(argv, {**QUIET, **pi_warmup.environment(TARGET), **self.settings.env}, files)
+            argv = fed(argv, prompt)
+        return Launch(argv, {**QUIET, **compile_cache.environment(TARGET), **self.settings.env}, files)
 
     def command(self, model: str) -> tuple[str, ...]:
         tools = ("--tools", ",".join(self.settings.tools)) if self.settings.tools else ()
+        known = ("--skill", skills.TARGET) if self.settings.skills else ()
         chosen = ("--provider", PROVIDER, "--model", model, "--mode", self.settings.output, "--no-session")
-        return (node.INSIDE, f"{TARGET}/{CLI}", "-p", *chosen, *tools, *self.settings.args)
+        return (node.INSIDE, f"{TARGET}/{CLI}", "-p", *chosen, *tools, *known, *self.settings.args)
 
     def models(self, context: HarnessContext, model: str) -> bytes:
         """Pi's models.json: one provider, one model, free of charge."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym_polar.harnesses.base import HarnessContext, HarnessError
+from nemo_gym_polar.harnesses.base import HarnessContext, HarnessError, Mount
 from nemo_gym_polar.harnesses.pi import PiHarness
 from nemo_gym_polar.runtimes.base import Exit
 
@@ -75,6 +76,14 @@ def test_settings_reach_the_command() -> None:
     assert json.loads(launch.files["/home/agent/.pi/agent/settings.json"]) == {"retry": {"enabled": False}}
 
 
+def test_skills_are_shown_read_only(tmp_path: Path) -> None:
+    harness = PiHarness({"skills": str(tmp_path)})
+    assert harness.mounts()[-1] == Mount(tmp_path, "/opt/polar/skills")
+    assert "--skill /opt/polar/skills -- Fix it." in " ".join(harness.launch(CONTEXT).argv)
+    with pytest.raises(HarnessError, match=r"agent.settings.skills=.*no such directory"):
+        PiHarness({"skills": str(tmp_path / "none")}).mounts()
+
+
 @pytest.mark.parametrize("instruction", ["--help", "/model", "- a\n- b", "-", " spaces  \n", "ünï©ode"])
 def test_an_instruction_is_one_argument_after_the_options(instruction: str) -> None:
     launch = PiHarness({}).launch(dataclasses.replace(CONTEXT, instruction=instruction))
@@ -92,9 +101,11 @@ def test_an_instruction_that_pi_would_misread_or_the_kernel_refuses_comes_by_std
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"modle": "x"}, "agent.settings.modle='x'.*known: api"),
+        ({"modle": "x"}, "agent.settings.modle='x'.*known: model"),
         ({"output": "rpc"}, "agent.settings.output='rpc'"),
         ({"api": "x"}, "agent.settings.api"),
+        ({"max_turns": 3}, "agent.settings.max_turns=3: Pi has no such limit"),
+        ({"mcp_servers": [{"name": "box", "command": "c"}]}, "agent.settings.mcp_servers=box: Pi speaks no MCP"),
     ],
 )
 def test_bad_settings_are_named(settings: dict[str, object], message: str) -> None:
