@@ -9,11 +9,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nemo_gym_polar.harnesses.base import Harness, HarnessError
+from nemo_gym_polar.harnesses.opencode import OpencodeHarness
 from nemo_gym_polar.harnesses.pi import PiHarness
+from nemo_gym_polar.harnesses.qwen_code import QwenCodeHarness
 from nemo_gym_polar.harnesses.shell import ShellHarness
 
 HarnessClass = Callable[[Mapping[str, Any]], Harness]
-HARNESSES: dict[str, HarnessClass] = {"pi": PiHarness, "shell": ShellHarness}
+HARNESSES: dict[str, HarnessClass] = {
+    "opencode": OpencodeHarness,
+    "pi": PiHarness,
+    "qwen_code": QwenCodeHarness,
+    "shell": ShellHarness,
+}
 
 
 def make_harness(name: str, settings: Mapping[str, Any] | None = None) -> Harness:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym_polar.harnesses import install, node, pi, pi_warmup
+from nemo_gym_polar.harnesses import compile_cache, install, node, pi
 from nemo_gym_polar.harnesses.base import HarnessError
 from nemo_gym_polar.harnesses.install import LOCKS, NpmPackage
+from nemo_gym_polar.harnesses.registry import HARNESSES, find
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +55,7 @@ def test_install_once(package: NpmPackage, cache: Path) -> None:
 def test_two_processes_install_once(package: NpmPackage, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from nemo_gym_polar.harnesses.install import NpmPackage\n"
+from nemo_gym_polar.harnesses.registry import HARNESSES, find
         "mark = lambda directory: Path(sys.argv[2]).open('a').write('x')\n"
         "NpmPackage('tool', '1.0.0', Path(sys.argv[1])).install(mark)"
     )
@@ -107,9 +109,10 @@ def test_locks_have_exact_versions_with_integrity_and_no_addresses(name: str) ->
     assert wanted == {pi_name: packages[f"node_modules/{pi_name}"]["version"] for pi_name in wanted}
 
 
-def test_the_lock_is_of_the_version_that_is_named() -> None:
-    wanted = json.loads((LOCKS / "pi" / "package.json").read_text())["dependencies"]
-    assert list(wanted.values()) == [pi.PACKAGE.version]
+@pytest.mark.parametrize("name", sorted(HARNESSES.keys() - {"shell"}))
+def test_the_lock_is_of_the_version_that_is_named(name: str) -> None:
+    wanted = json.loads((LOCKS / name / "package.json").read_text())["dependencies"]
+    assert list(wanted.values()) == [find(name)({}).about.version]
 
 
 def test_cache_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -127,5 +130,5 @@ def test_the_compile_cache_is_shared_with_the_user_of_the_sandbox(tmp_path: Path
     own = tmp_path / f"v24-x64-abc-{os.getuid()}"
     own.mkdir(mode=0o700)
     (own / "entry").touch(0o600)
-    pi_warmup.share(tmp_path)
+    compile_cache.share(tmp_path)
     assert (tmp_path / "v24-x64-abc-1000" / "entry").stat().st_mode & 0o777 == 0o644
