@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym_polar.harnesses import compile_cache, install, node, pi
+from nemo_gym_polar.harnesses import compile_cache, install, node
 from nemo_gym_polar.harnesses.base import HarnessError
 from nemo_gym_polar.harnesses.install import LOCKS, NpmPackage
 from nemo_gym_polar.harnesses.registry import HARNESSES, find
@@ -55,7 +55,6 @@ def test_install_once(package: NpmPackage, cache: Path) -> None:
 def test_two_processes_install_once(package: NpmPackage, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from nemo_gym_polar.harnesses.install import NpmPackage\n"
-from nemo_gym_polar.harnesses.registry import HARNESSES, find
         "mark = lambda directory: Path(sys.argv[2]).open('a').write('x')\n"
         "NpmPackage('tool', '1.0.0', Path(sys.argv[1])).install(mark)"
     )
