@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nemo_gym_polar.harnesses.base import Harness, HarnessError
+from nemo_gym_polar.harnesses.codex import CodexHarness
 from nemo_gym_polar.harnesses.opencode import OpencodeHarness
 from nemo_gym_polar.harnesses.pi import PiHarness
 from nemo_gym_polar.harnesses.qwen_code import QwenCodeHarness
@@ -16,6 +17,7 @@ from nemo_gym_polar.harnesses.shell import ShellHarness
 
 HarnessClass = Callable[[Mapping[str, Any]], Harness]
 HARNESSES: dict[str, HarnessClass] = {
+    "codex": CodexHarness,
     "opencode": OpencodeHarness,
     "pi": PiHarness,
     "qwen_code": QwenCodeHarness,
