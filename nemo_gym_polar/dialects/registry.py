@@ -4,16 +4,17 @@
 
 from __future__ import annotations
 
-from nemo_gym_polar.dialects import chat, responses
+from nemo_gym_polar.dialects import chat, generate_content, responses
 from nemo_gym_polar.dialects.base import Dialect, Endpoint, Target
 
-DIALECTS: tuple[Dialect, ...] = (responses, chat)
-"""Where two know the same path, the first that owns the target is asked; the last one owns what nobody else wants."""
+DIALECTS: tuple[Dialect, ...] = (generate_content, responses, chat)
+"""In the order in which they are asked; the last one answers for what nobody owns."""
 
 
 def find(target: Target) -> tuple[Dialect, Endpoint | None]:
-    """The dialect of `target` and what is asked of it; an unknown path falls to the dialect that owns its prefix."""
+    """The dialect of `target` and what is asked of it. Who owns a target decides, even if it knows no such path."""
     for dialect in DIALECTS:
-        if (endpoint := dialect.endpoint(target)) is not None:
+        endpoint = dialect.endpoint(target)
+        if endpoint is not None or dialect.owns(target):
             return dialect, endpoint
-    return next((dialect for dialect in DIALECTS if dialect.owns(target)), DIALECTS[-1]), None
+    return DIALECTS[-1], None
