@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from nemo_gym_polar.dialects import chat, generate_content, responses
+from nemo_gym_polar.dialects import chat, generate_content, messages, responses
 from nemo_gym_polar.dialects.base import Dialect, Endpoint, Target
 
-DIALECTS: tuple[Dialect, ...] = (generate_content, responses, chat)
+DIALECTS: tuple[Dialect, ...] = (generate_content, messages, responses, chat)
 """In the order in which they are asked; the last one answers for what nobody owns."""
 
 
