@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "forest": BASE,
     "export": {*BASE, "forest"},
     "gateway": {*BASE, "engines", "dialects", "forest"},
+    "conformance": set(),  # a client like any other: it knows the gateway by its URL only
     "runtimes": set(),
     "harnesses": {"runtimes"},
     "evaluators": {*BASE, "runtimes", "forest"},

@@ -22,7 +22,7 @@ from aiohttp import web
 from tokenizers import Tokenizer
 
 from nemo_gym_polar.engines.rendering import Rendering
-from nemo_gym_polar.policy.template import ChatTemplate
+from nemo_gym_polar.policy.template import ChatTemplate, TemplateRefusalError
 
 Fault = Literal[
     "die", "no_ids", "null_ids", "no_logprobs", "nan", "misaligned", "other_ids", "abort", "hang", "429", "500", "400",
@@ -82,6 +82,7 @@ class FakeEngine:
         app.router.add_post("/inference/v1/generate", self._generate)
         app.router.add_post("/v1/completions", self._completions)
         app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_post("/tokenize", self._tokenize)
         app.router.add_get("/v1/models", self._models)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
         await self._runner.setup()
@@ -135,7 +136,11 @@ class FakeEngine:
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         assert body["logprobs"] and body["return_token_ids"]
-        served = await self._sample(request.path, self._render(body), body)
+        try:
+            context = self._render(body)
+        except TemplateRefusalError as error:
+            return web.json_response({"error": {"message": f"{error}: not a multimodal model"}}, status=400)
+        served = await self._sample(request.path, context, body)
         choice: dict[str, Any] = {
             "index": 0,
             "token_ids": served.sampled,
@@ -144,6 +149,10 @@ class FakeEngine:
             "message": self._parse(served, body),
         }
         return await self._reply(request, {"prompt_token_ids": served.context, "choices": [choice]}, choice)
+
+    async def _tokenize(self, request: web.Request) -> web.Response:
+        tokens = self._render(await request.json())
+        return web.json_response({"count": len(tokens), "max_model_len": 1 << 20, "tokens": tokens})
 
     # Sampling
 
