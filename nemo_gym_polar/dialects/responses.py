@@ -151,7 +151,7 @@ def _echo(asked: Mapping[str, Any]) -> Mapping[str, Any]:
     """`fields` are repeated in the answer; `thinking` and `sealed` say in which form the harness reads thinking."""
     reasoning = fields.mapping(asked.get("reasoning") or {}, "reasoning")
     text = fields.mapping(asked.get("text") or {}, "text")
-    include = fields.array(asked.get("include") or [], "include")
+    include = fields.array([] if asked.get("include") is None else asked["include"], "include")
     repeated = {
         **{name: default if asked.get(name) is None else asked[name] for name, default in _DEFAULTS.items()},
         "reasoning": {"effort": None, "summary": None, **reasoning},

@@ -28,7 +28,7 @@ class Declared:
 
 
 def declared(value: object, path: str) -> list[Declared]:
-    return list(_declared(fields.array(value or [], path), path, None))
+    return list(_declared(fields.array([] if value is None else value, path), path, None))
 
 
 def split(found: list[Declared]) -> tuple[tuple[Tool, ...], tuple[Tool, ...]]:
