@@ -10,6 +10,7 @@ from typing import Any
 
 from nemo_gym_polar.harnesses.base import Harness, HarnessError
 from nemo_gym_polar.harnesses.codex import CodexHarness
+from nemo_gym_polar.harnesses.gemini_cli import GeminiCliHarness
 from nemo_gym_polar.harnesses.opencode import OpencodeHarness
 from nemo_gym_polar.harnesses.pi import PiHarness
 from nemo_gym_polar.harnesses.qwen_code import QwenCodeHarness
@@ -18,6 +19,7 @@ from nemo_gym_polar.harnesses.shell import ShellHarness
 HarnessClass = Callable[[Mapping[str, Any]], Harness]
 HARNESSES: dict[str, HarnessClass] = {
     "codex": CodexHarness,
+    "gemini_cli": GeminiCliHarness,
     "opencode": OpencodeHarness,
     "pi": PiHarness,
     "qwen_code": QwenCodeHarness,
