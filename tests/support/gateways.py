@@ -30,15 +30,20 @@ TOOLS: list[dict[str, Any]] = [
 
 
 def engine_settings(
-    engine: FakeEngine, *, mode: Literal["tokens", "chat"] = "tokens", more_urls: tuple[str, ...] = ()
+    engine: FakeEngine,
+    *,
+    mode: Literal["tokens", "chat"] = "tokens",
+    more_urls: tuple[str, ...] = (),
+    renderer: str = "qwen3.5",
+    thinking: bool = False,
 ) -> EngineSettings:
     return EngineSettings(
         urls=(engine.url, *more_urls),
         model="tiny",
         mode=mode,
         tokenizer=str(engine.tokenizer_directory),
-        renderer="qwen3.5",
-        renderer_options={"enable_thinking": False},
+        renderer=renderer,
+        renderer_options={"enable_thinking": thinking},
     )
 
 

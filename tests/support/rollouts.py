@@ -89,13 +89,20 @@ class Stand:
 
 @contextlib.asynccontextmanager
 async def stand(
-    engine: FakeEngine, directory: Path, *, context_tokens: int = 32768, **settings: Any
+    engine: FakeEngine,
+    directory: Path,
+    *,
+    context_tokens: int = 32768,
+    renderer: str = "qwen3.5",
+    thinking: bool = False,
+    **settings: Any,
 ) -> AsyncIterator[Stand]:
     """`context_tokens` is what the model is said to read: agents with a long prompt need more."""
+    mode = make_engine(engine_settings(engine, renderer=renderer, thinking=thinking))
     gateway_settings = GatewaySettings(journals=directory / "journals", header_grace=0.3, context_tokens=context_tokens)
     (directory / "journals").mkdir(parents=True, exist_ok=True)
     async with (
-        Gateway(make_engine(engine_settings(engine)), gateway_settings) as gateway,
+        Gateway(mode, gateway_settings) as gateway,
         serve(gateway, uds=directory / "gateway.sock") as server,
     ):
         made: list[Stand] = []
