@@ -22,11 +22,24 @@ def weigh_request(store: TurnStore, match: Match) -> None:
 
 def weigh_turn(store: TurnStore, turn: Turn) -> None:
     """Relabel earlier turns in the light of a new one."""
-    if turn.edge is Edge.COMPACTION and turn.parent is not None and store[turn.parent].edge is Edge.SIDE_CALL:
+    if turn.edge is Edge.COMPACTION and turn.parent is not None and _sums_up(store, store[turn.parent], turn):
         store.mark(turn.parent, edge=Edge.COMPACTION)
     main = store.main
     if main is not None and main is not turn and turn.edge is Edge.ROOT and turn.parent is None:
         _promote(store, main, turn)
+
+
+def _sums_up(store: TurnStore, summary: Turn, turn: Turn) -> bool:
+    """Whether the answer that `turn` starts from was asked for only for that, and not a step of the task.
+
+    Such a call has no tools, or it branches off: its history ends before the task's, and nothing goes on from it. One
+    that sums up all there was stays the last step of its chain.
+    """
+    if summary.edge is Edge.SIDE_CALL:
+        return True
+    others = [other for other in store.turns if other.edge is Edge.CONTINUE and other is not summary]
+    branched = summary.edge is Edge.CONTINUE and any(other.parent == summary.parent for other in others)
+    return branched and not any(other.parent == summary.index for other in others)
 
 
 def _keep(store: TurnStore, turn: Turn) -> None:

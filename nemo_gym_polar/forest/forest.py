@@ -8,15 +8,17 @@ token on every append, whatever the gateway believed; where it fails, the turn b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from nemo_gym_polar.chat import Conversation
+from nemo_gym_polar.chat import Conversation, Message
+from nemo_gym_polar.forest.canonical import message_digest
 from nemo_gym_polar.forest.check import check_generation
 from nemo_gym_polar.forest.digests import turn_digest
 from nemo_gym_polar.forest.evidence import weigh_request, weigh_turn
-from nemo_gym_polar.forest.labels import SUB_AGENT_HEADERS, begin, outranks, quoting, spawn
+from nemo_gym_polar.forest.labels import SUB_AGENT_HEADERS, begin, outranks, quoting, resumed, spawn
 from nemo_gym_polar.forest.matching import Answers, Match, follow, ignore_answer
 from nemo_gym_polar.forest.placement import Place, place
 from nemo_gym_polar.forest.store import TurnStore
@@ -34,8 +36,9 @@ class Forest(TurnStore):
     def match(self, conversation: Conversation, hints: Mapping[str, str] | None = None) -> Match:
         """Where `conversation` belongs; what it reveals about earlier answers is marked at once."""
         match = follow(self.tree, self.turns, self._answers, conversation) or self._begin(conversation, hints or {})
+        match = resumed(self.turns, match)
         weigh_request(self, match)
-        return match
+        return self._after_summary(match) or match
 
     def peek(self, conversation: Conversation) -> Match | None:
         """The known turn that `conversation` goes on from or repeats, without a conclusion drawn from that."""
@@ -106,6 +109,21 @@ class Forest(TurnStore):
             or begin(self.turns, self.answer, main, conversation)
         )
 
+    def _after_summary(self, broken: Match) -> Match | None:
+        """The match of a rewritten history that begins with a summary and keeps the messages after what it sums up."""
+        if broken.cause is not Cause.HISTORY_REWRITTEN or broken.parent is None:
+            return None
+        match = quoting(self.turns, self.answer, broken.conversation)
+        if match is None or match.parent is None or not self._same_talk(match.parent, broken.parent):
+            return None
+        weigh_request(self, match)
+        return replace(match, known=broken.known)
+
+    def _same_talk(self, one: int, other: int) -> bool:
+        """Whether two turns were asked by the same agent: its first prompt tells."""
+        first, second = (self.conversation(self[index]).messages for index in (one, other))
+        return next(map(message_digest, _users(first)), None) == next(map(message_digest, _users(second)), None)
+
     def _main_conversation(self, conversation: Conversation) -> Conversation | None:
         """The task's own conversation, unless `conversation` is about to take its place."""
         turn = self.main
@@ -113,6 +131,10 @@ class Forest(TurnStore):
             return None
         main = self.conversation(turn)
         return None if not turn.continued and outranks(main, conversation) else main
+
+
+def _users(messages: Iterable[Message]) -> Iterator[Message]:
+    return (message for message in messages if message.role == "user")
 
 
 def _frozen[T: np.generic](array: np.ndarray[tuple[int, ...], np.dtype[T]]) -> np.ndarray[tuple[int, ...], np.dtype[T]]:

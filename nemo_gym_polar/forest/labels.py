@@ -8,7 +8,9 @@ words that the new conversation starts with, whose answer it quotes as a summary
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -22,6 +24,7 @@ SUB_AGENT_HEADERS = frozenset(
     {"x-openai-subagent", "x-codex-parent-thread-id", "x-claude-code-agent-id", "x-parent-session-id"}
 )
 _SUMMARY_CHARACTERS = 32
+_SUMMARY = re.compile(r"<(summary|state_snapshot)>(.*?)</\1>", re.DOTALL)
 _PROMPT_CHARACTERS = 8
 _RECENT = 256  # turns; a bound for sessions in which no call has to do with another
 
@@ -29,14 +32,36 @@ Answer = Callable[[Turn], Message | None]
 
 
 def quoting(turns: Sequence[Turn], answer: Answer, conversation: Conversation) -> Match | None:
-    """The match of a conversation that starts from a summary: it quotes a whole answer in what others say."""
-    said = "\n".join(message.text for message in conversation.messages if message.role != "assistant")
+    """The match of a conversation that starts from a summary: it quotes a whole answer in what others say.
+
+    Of an answer that marks its summary, that alone is quoted; white space may have changed.
+    """
+    said = _words("\n".join(message.text for message in conversation.messages if message.role != "assistant"))
     for turn in islice(reversed(turns), _RECENT):
         message = answer(turn)
-        text = message.text.strip() if message and not message.tool_calls else ""
+        text = _summary(message.text) if message and not message.tool_calls else ""
         if len(text) >= _SUMMARY_CHARACTERS and text in said:
             return Match(conversation, Edge.COMPACTION, turn.index)
     return None
+
+
+def _summary(text: str) -> str:
+    marked = _SUMMARY.search(text)
+    return _words(marked[2] if marked else text)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def resumed(turns: Sequence[Turn], match: Match) -> Match:
+    """`match`, or the better one of a conversation in which the summary stands as the model's own words: what follows
+    an answer to a side call is the task again, once there are tools."""
+    if match.edge is not Edge.ROOT or match.parent is None or not match.conversation.tools:
+        return match
+    if turns[match.parent].edge is not Edge.SIDE_CALL:
+        return match
+    return replace(match, edge=Edge.COMPACTION, cause=None)
 
 
 def begin(turns: Sequence[Turn], answer: Answer, main: Conversation | None, conversation: Conversation) -> Match:
