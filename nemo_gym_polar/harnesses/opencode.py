@@ -105,11 +105,13 @@ class OpencodeHarness:
         }
 
     def provider(self, context: HarnessContext, model: str) -> dict[str, Any]:
+        """OpenCode keeps room for the longest answer, and compacts its history for ever if nothing is left of the
+        context; so an answer gets a quarter of it at most."""
         entry = {
             "name": model,
             "reasoning": self.settings.reasoning,
             "tool_call": True,
-            "limit": {"context": context.context_tokens, "output": context.max_tokens},
+            "limit": {"context": context.context_tokens, "output": min(context.max_tokens, context.context_tokens // 4)},
         }
         return {
             "npm": f"@ai-sdk/{self.settings.api}",

@@ -97,6 +97,7 @@ class QwenCodeHarness:
                 "clearContextOnIdle": {"toolResultsThresholdMinutes": -1, "toolResultsTotalCharsThreshold": -1}
             },
             "security": {"auth": auth},
+            "env": {"ANTHROPIC_BASE_URL": auth["baseUrl"]} if self.settings.api == "anthropic" else {},
             "model": model,
             "mcpServers": {server.name: mcp(server) for server in self.settings.mcp_servers},
             **self.settings.config,
