@@ -53,7 +53,7 @@ class NpmPackage:
     def install(self, prepare: Callable[[Path], None] | None = None) -> None:
         """Install if it isn't; `prepare` may add to the new directory. Others that install meanwhile wait."""
         directory = self.directory
-        with alone(directory.with_suffix(".lock")):
+        with alone(directory.with_name(f"{directory.name}.lock")):
             if directory.is_dir():
                 return
             staging = Path(tempfile.mkdtemp(prefix=f".{self.name}-", dir=directory.parent))

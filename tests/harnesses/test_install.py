@@ -48,7 +48,7 @@ def test_install_once(package: NpmPackage, cache: Path) -> None:
     assert package.directory.stat().st_mode & 0o777 == 0o755
     assert {path.name for path in package.directory.parent.iterdir()} == {
         package.directory.name,
-        package.directory.with_suffix(".lock").name,
+        f"{package.directory.name}.lock",
     }
 
 
