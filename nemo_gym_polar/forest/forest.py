@@ -18,7 +18,16 @@ from nemo_gym_polar.forest.canonical import message_digest
 from nemo_gym_polar.forest.check import check_generation
 from nemo_gym_polar.forest.digests import turn_digest
 from nemo_gym_polar.forest.evidence import weigh_request, weigh_turn
-from nemo_gym_polar.forest.labels import SUB_AGENT_HEADERS, begin, outranks, quoting, resumed, spawn
+from nemo_gym_polar.forest.labels import (
+    SUB_AGENT_HEADERS,
+    begin,
+    from_summary,
+    outranks,
+    quoting,
+    renewed,
+    resumed,
+    spawn,
+)
 from nemo_gym_polar.forest.matching import Answers, Match, follow, ignore_answer
 from nemo_gym_polar.forest.placement import Place, place
 from nemo_gym_polar.forest.store import TurnStore
@@ -101,6 +110,8 @@ class Forest(TurnStore):
     def _begin(self, conversation: Conversation, hints: Mapping[str, str]) -> Match:
         """The match of a conversation without any known answer in it."""
         main = self._main_conversation(conversation)
+        if main is not None and renewed(hints):
+            return from_summary(self.turns, self.answer, conversation)
         if main is not None and SUB_AGENT_HEADERS & hints.keys():
             return spawn(self.turns, self.answer, conversation)
         return (

@@ -9,7 +9,7 @@ words that the new conversation starts with, whose answer it quotes as a summary
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -23,12 +23,26 @@ from nemo_gym_polar.forest.turn import Edge, Status, Turn
 SUB_AGENT_HEADERS = frozenset(
     {"x-openai-subagent", "x-codex-parent-thread-id", "x-claude-code-agent-id", "x-parent-session-id"}
 )
+WINDOW_HEADER = "x-codex-window-id"
 _SUMMARY_CHARACTERS = 32
 _SUMMARY = re.compile(r"<(summary|state_snapshot)>(.*?)</\1>", re.DOTALL)
 _PROMPT_CHARACTERS = 8
 _RECENT = 256  # turns; a bound for sessions in which no call has to do with another
 
 Answer = Callable[[Turn], Message | None]
+
+
+def renewed(hints: Mapping[str, str]) -> bool:
+    """Whether the harness says that its history was replaced by a summary: Codex numbers its windows, from 0."""
+    number = hints.get(WINDOW_HEADER, "").rpartition(":")[2]
+    return number.isdecimal() and int(number) > 0
+
+
+def from_summary(turns: Sequence[Turn], answer: Answer, conversation: Conversation) -> Match:
+    """The match of a conversation that is known to start from a summary, however short that is."""
+    asked = (turn for turn in islice(reversed(turns), _RECENT) if turn.edge is Edge.SIDE_CALL and turn.has_tokens)
+    summary = next((turn.index for turn in asked), None)
+    return quoting(turns, answer, conversation) or Match(conversation, Edge.COMPACTION, summary)
 
 
 def quoting(turns: Sequence[Turn], answer: Answer, conversation: Conversation) -> Match | None:

@@ -25,6 +25,7 @@ _HINTS = frozenset(
         b"x-parent-session-id",
         b"x-openai-subagent",
         b"x-codex-parent-thread-id",
+        b"x-codex-window-id",
         b"thread-id",
         b"x-claude-code-agent-id",
         b"x-claude-code-session-id",
