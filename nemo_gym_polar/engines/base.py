@@ -25,6 +25,13 @@ EngineFault = Literal[
 ]
 
 
+Logprobs = Literal[
+    "raw",  # of the model's distribution as it is: before temperature, penalties and cuts
+    "scaled",  # after temperature and penalties, before top-p, top-k and min-p
+    "processed",  # of the very distribution that was sampled from
+]
+
+
 class EngineError(Exception):
     """The engine failed or broke its contract. `status` is for the harness, `fault` for the counters."""
 
@@ -91,9 +98,15 @@ class TokenEngine(Protocol):
 
 
 class ChatEngine(Protocol):
-    """Takes messages: the engine renders with its own template and parses its own tool calls."""
+    """Takes messages: the engine renders with its own template and parses its own tool calls.
 
-    async def chat(self, conversation: Conversation, sampling: Sampling, *, session: str) -> Rendered: ...
+    `prefix` holds the tokens up to the last answer of `conversation` where that is proven, for engines that can keep
+    them. What the engine then read is still compared with what was known.
+    """
+
+    async def chat(
+        self, conversation: Conversation, sampling: Sampling, *, session: str, prefix: Int32 | None = None
+    ) -> Rendered: ...
 
     async def count(self, conversation: Conversation, *, session: str) -> int:
         """How many tokens the prompt of `conversation` has."""

@@ -4,48 +4,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from types import MappingProxyType
 
-from pydantic import BaseModel, ConfigDict, model_validator
-
-from nemo_gym_polar.engines.base import ChatEngine, TokenEngine
+from nemo_gym_polar.engines.base import ChatEngine, Logprobs, TokenEngine
+from nemo_gym_polar.engines.helpers import Helper
+from nemo_gym_polar.engines.nemo_rl import NeMoRL
+from nemo_gym_polar.engines.openai import OpenAI
 from nemo_gym_polar.engines.rendering import Rendering
 from nemo_gym_polar.engines.replicas import Replicas
+from nemo_gym_polar.engines.settings import EngineKind, EngineSettings
+from nemo_gym_polar.engines.sglang import SGLang
 from nemo_gym_polar.engines.vllm import VLLM
 
+__all__ = ["ChatMode", "EngineSettings", "Mode", "TokensMode", "make_engine"]
 
-class EngineSettings(BaseModel):
-    """Where the engine is and how to ask it.
-
-    `tokenizer` is a directory that holds the model's tokenizer.json; `renderer` and `renderer_options` name its chat
-    format in `renderers`. Both are for tokens mode only.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    urls: tuple[str, ...]
-    model: str
-    mode: Literal["tokens", "chat"] = "tokens"
-    tokenizer: str | None = None
-    renderer: str = "qwen3.5"
-    renderer_options: dict[str, Any] = {}
-    api_key: str | None = None
-    timeout: float = 600.0
-
-    @model_validator(mode="after")
-    def _tokens_mode_needs_a_tokenizer(self) -> EngineSettings:
-        if self.mode == "tokens" and not self.tokenizer:
-            raise ValueError("engine.tokenizer is not set; tokens mode needs the directory of the model's tokenizer")
-        return self
+Helpers = Mapping[str, Helper]
+_NO_HELPERS: Helpers = MappingProxyType({})
+_BOTH_MODES: dict[EngineKind, type[VLLM] | type[SGLang]] = {
+    "vllm": VLLM,
+    "embedded": VLLM,
+    "sglang": SGLang,
+    "openai": OpenAI,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class TokensMode:
-    """The gateway renders and parses; contexts are exact by construction."""
+    """The gateway renders and parses; contexts are exact by construction. `logprobs` says what the engine's are of."""
 
     engine: TokenEngine
     rendering: Rendering
+    logprobs: Logprobs = "raw"
+    helpers: Helpers = _NO_HELPERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +45,8 @@ class ChatMode:
     """The engine renders and parses; continuations are proven afterwards."""
 
     engine: ChatEngine
+    logprobs: Logprobs = "raw"
+    helpers: Helpers = _NO_HELPERS
 
 
 Mode = TokensMode | ChatMode
@@ -60,7 +54,12 @@ Mode = TokensMode | ChatMode
 
 def make_engine(settings: EngineSettings) -> Mode:
     replicas = Replicas(settings.urls, api_key=settings.api_key, timeout=settings.timeout)
+    helpers = {alias: Helper(alias, helper) for alias, helper in settings.helpers.items()}
+    if settings.kind == "nemo_rl":
+        return ChatMode(NeMoRL(replicas, model=settings.model), settings.meaning, helpers)
+    kind = _BOTH_MODES[settings.kind]
     if settings.mode == "chat" or settings.tokenizer is None:
-        return ChatMode(VLLM(replicas, model=settings.model))
+        return ChatMode(kind(replicas, model=settings.model), settings.meaning, helpers)
     rendering = Rendering.load(settings.tokenizer, settings.renderer, settings.renderer_options)
-    return TokensMode(VLLM(replicas, model=settings.model, stop_token_ids=rendering.stop_token_ids), rendering)
+    engine = kind(replicas, model=settings.model, stop_token_ids=rendering.stop_token_ids)
+    return TokensMode(engine, rendering, settings.meaning, helpers)

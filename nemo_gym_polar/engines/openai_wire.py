@@ -1,18 +1,95 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""A canonical conversation as the message dictionaries that chat templates and engines read."""
+"""The canonical conversation in the words of the Chat Completions API, which chat templates and engines read.
+
+And back: sampling values, and the message that an engine parsed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from nemo_gym_polar.chat import Image, Message, Opaque, Part, Text, Tool, ToolCall, ToolResult
+from nemo_gym_polar.chat import (
+    Conversation,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Sampling,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
 from nemo_gym_polar.engines.base import EngineError
 
 Wire = dict[str, Any]
+
+# Said aloud, because a server fills in what is missing from the model's generation_config.json.
+_UNTOUCHED = {
+    "top_p": 1.0,
+    "top_k": -1,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+}
+
+
+def encode(body: Wire) -> bytes:
+    """Arrays of ids are written as lists."""
+    return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def parameters(sampling: Sampling) -> Wire:
+    """Sampling values that leave a server nothing to fill in."""
+    return {**_UNTOUCHED, **given(sampling)}
+
+
+def given(sampling: Sampling) -> Wire:
+    """The sampling values that were asked for."""
+    values = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "max_tokens": sampling.max_tokens,
+        "stop": list(sampling.stop) or None,
+        "seed": sampling.seed,
+        "response_format": None if sampling.schema is None else _response_format(sampling.schema),
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _response_format(schema: Mapping[str, Any]) -> Wire:
+    if not schema:
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema)}}
+
+
+def asked(conversation: Conversation) -> Wire:
+    """What the model reads: messages, and tools where there are any."""
+    body: Wire = {"messages": messages(conversation.messages)}
+    if declared := tools(conversation.tools):
+        body["tools"] = declared
+    return body
+
+
+def answered(choice: Mapping[str, Any]) -> Message:
+    """The message of a choice as the server parsed it; a `TypeError` or `LookupError` where that is not readable."""
+    wire = choice.get("message") or {}
+    parts: list[Part] = []
+    if reasoning := wire.get("reasoning") or wire.get("reasoning_content"):
+        parts.append(Reasoning(reasoning))
+    if text := wire.get("content"):
+        parts.append(Text(text))
+    for call in wire.get("tool_calls") or ():
+        function = call["function"]
+        parts.append(ToolCall(call.get("id") or "", function["name"], function.get("arguments") or ""))
+    return Message("assistant", tuple(parts))
 
 
 def tools(declared: Iterable[Tool]) -> list[Wire]:

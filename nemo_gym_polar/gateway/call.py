@@ -7,18 +7,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from nemo_gym_polar.chat import Choice, Completion, FinishReason, Message, Request, Sampling, Text, ToolCall, Usage
+from nemo_gym_polar.chat import Choice, Completion, FinishReason, Message, Request, Sampling, Text, Usage
 from nemo_gym_polar.dialects.base import CallError, Dialect
 from nemo_gym_polar.engines.base import ContextOverflowError, EngineError, Sampled
 from nemo_gym_polar.engines.factory import ChatMode, TokensMode
 from nemo_gym_polar.forest.errors import JournalError, TokenError
 from nemo_gym_polar.forest.matching import Match
-from nemo_gym_polar.forest.turn import Edge, Flag, Generation, Status, Turn
+from nemo_gym_polar.forest.turn import Edge, Generation, Status, Turn
+from nemo_gym_polar.gateway.flags import sampling_flags
 from nemo_gym_polar.gateway.gateway import Gateway
+from nemo_gym_polar.gateway.helping import ask_helper, renamed
+from nemo_gym_polar.gateway.proof import proven_prefix
 from nemo_gym_polar.gateway.session import Call, Session
 from nemo_gym_polar.gateway.settings import SamplingProfile
 from nemo_gym_polar.gateway.together import together
@@ -39,12 +42,19 @@ class Answered:
 
 async def complete(gateway: Gateway, session: Session, dialect: Dialect, request: Request, call: Call) -> Completion:
     """The answer to `request`, in the session's journal. Raises `CallError`, `EngineError` or `JournalError`."""
+
+    def mint() -> str:
+        return dialect.CALL_ID_PREFIX + os.urandom(12).hex()
+
+    if (helper := gateway.mode.helpers.get(request.model)) is not None:
+        gateway.metrics.helped.labels(helper.alias).inc()
+        return await ask_helper(helper, session, request, call, mint)
     async with session.slots:
         session.budget.admit(request.n)
         match = session.recorder.match(request.conversation, request.hints)
         started = time.time()
         try:
-            answers = await _generate(gateway, session, dialect, request, match)
+            answers = await _generate(gateway, session, request, match, mint)
             for answered in answers:
                 generation = _generation(gateway, call.response_id, request, session.profile, answered, started)
                 await _record(gateway, session, match, generation, call)
@@ -69,25 +79,28 @@ async def count_tokens(gateway: Gateway, session: Session, request: Request) -> 
 
 
 async def _generate(
-    gateway: Gateway, session: Session, dialect: Dialect, request: Request, match: Match
+    gateway: Gateway, session: Session, request: Request, match: Match, mint: Callable[[], str]
 ) -> list[Answered]:
-    def mint() -> str:
-        return dialect.CALL_ID_PREFIX + os.urandom(12).hex()
-
     mode = gateway.mode
     if isinstance(mode, ChatMode):
+        prefix = proven_prefix(session.forest, match)
         sampling = session.profile.enforce(request.sampling, room=session.budget.tokens_left)
-        return await together(_chat(mode, session, request, sampling, mint) for _ in range(request.n))
+        return await together(_chat(mode, session, request, prefix, sampling, mint) for _ in range(request.n))
     context = await _context(mode, session, match)
     sampling = session.profile.enforce(request.sampling, room=_room(gateway, session, context))
     return await together(_sample(mode, session, request, context, sampling, mint) for _ in range(request.n))
 
 
 async def _chat(
-    mode: ChatMode, session: Session, request: Request, sampling: Sampling, mint: Callable[[], str]
+    mode: ChatMode,
+    session: Session,
+    request: Request,
+    prefix: Int32 | None,
+    sampling: Sampling,
+    mint: Callable[[], str],
 ) -> Answered:
-    rendered = await mode.engine.chat(request.conversation, sampling, session=session.id)
-    return Answered(rendered.prompt_ids, rendered.sampled, _renamed(rendered.message, mint))
+    rendered = await mode.engine.chat(request.conversation, sampling, session=session.id, prefix=prefix)
+    return Answered(rendered.prompt_ids, rendered.sampled, renamed(rendered.message, mint))
 
 
 async def _sample(
@@ -146,12 +159,6 @@ def _room(gateway: Gateway, session: Session, context: Int32) -> int:
     return room if left is None else min(room, left)
 
 
-def _renamed(message: Message, mint: Callable[[], str]) -> Message:
-    """Ids are minted here, so that no two calls of a session share one."""
-    parts = tuple([replace(part, id=mint()) if isinstance(part, ToolCall) else part for part in message.parts])
-    return Message(message.role, parts)
-
-
 def _generation(
     gateway: Gateway,
     response_id: str,
@@ -167,7 +174,7 @@ def _generation(
         message=answered.message,
         finish_reason=_finish(answered),
         versions=answered.sampled.versions,
-        flags=_flags(profile, constrained=request.sampling.schema is not None and isinstance(gateway.mode, ChatMode)),
+        flags=sampling_flags(profile, gateway.mode.logprobs, constrained=_constrained(gateway, request)),
         response_id=response_id,
         model=request.model,
         dialect=request.dialect,
@@ -181,16 +188,9 @@ def _finish(answered: Answered) -> FinishReason:
     return "tool_calls" if reason == "stop" and answered.message.tool_calls else reason
 
 
-def _flags(profile: SamplingProfile, *, constrained: bool) -> frozenset[Flag]:
-    """Engines report log-probabilities at temperature 1 over all tokens; other sampling is not what they say."""
-    flags = set()
-    if profile.temperature != 1.0:
-        flags.add(Flag.TEMPERATURE)
-    if profile.top_p < 1.0 or profile.top_k > 0:
-        flags.add(Flag.TRUNCATED)
-    if constrained:
-        flags.add(Flag.CONSTRAINED)
-    return frozenset(flags)
+def _constrained(gateway: Gateway, request: Request) -> bool:
+    """In tokens mode no engine is asked for a schema."""
+    return request.sampling.schema is not None and isinstance(gateway.mode, ChatMode)
 
 
 async def _record(gateway: Gateway, session: Session, match: Match, generation: Generation, call: Call) -> None:

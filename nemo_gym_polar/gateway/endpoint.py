@@ -90,7 +90,7 @@ class CallEndpoint:
             case "model":
                 await self._say(exchange, exchange.dialect.model(endpoint.model or ""))
             case _:
-                await self._say(exchange, exchange.dialect.models(self._gateway.settings.models))
+                await self._say(exchange, exchange.dialect.models(self._gateway.models))
 
     async def _say(self, exchange: Exchange, content: bytes) -> None:
         exchange.status = 200
@@ -120,7 +120,7 @@ class CallEndpoint:
         try:
             if await self._wait(exchange, request, call, work, gone):
                 if request.stored:
-                    session.stored.keep(work.result(), request, call.turns[0].index)
+                    session.stored.keep(work.result(), request, call.turns[0].index if call.turns else None)
                 await self._answer(exchange, request, call, work.result())
             else:
                 await self._leave(session, call, work)

@@ -38,6 +38,8 @@ class Gateway:
     """
 
     def __init__(self, engine: Mode, settings: GatewaySettings) -> None:
+        if taken := sorted(engine.helpers.keys() & set(settings.models)):
+            raise ValueError(f"engine.helpers.{taken[0]} is also a name of the policy; give the helper another alias")
         self.mode = engine
         self.settings = settings
         self.metrics = Metrics()
@@ -77,6 +79,11 @@ class Gateway:
         self._sessions[session_id] = self._by_key[_digest(session.secret)] = session
         self.metrics.sessions.set(len(self._sessions))
         return session
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names to list: the policy's and the helpers'."""
+        return (*self.settings.models, *self.mode.helpers)
 
     def __len__(self) -> int:
         """Open sessions."""
@@ -132,6 +139,8 @@ class Gateway:
         for session_id in list(self._sessions):
             await self.finish(session_id, {"ended": "gateway closed"})
         await self.mode.engine.close()
+        for helper in self.mode.helpers.values():
+            await helper.close()
         await asyncio.to_thread(self._committer.close)
 
     async def __aenter__(self) -> Self:

@@ -23,6 +23,9 @@ class Metrics:
         self.sampled = Counter("polar_sampled_tokens", "Tokens that the engine sampled.", registry=self.registry)
         self.context = Counter("polar_context_tokens", "Tokens that the policy read.", registry=self.registry)
         self.faults = Counter("polar_engine_faults", "Engine failures by fault.", ["fault"], registry=self.registry)
+        self.helped = Counter(
+            "polar_helper_calls", "Calls that asked for a helper model.", ["alias"], registry=self.registry
+        )
         self.unseen = Counter("polar_unseen_turns", "Turns that the harness did not wait for.", registry=self.registry)
         self.aborted = Counter(
             "polar_aborted_calls", "Generations that were cut off, by cause.", ["cause"], registry=self.registry

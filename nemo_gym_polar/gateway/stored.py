@@ -9,25 +9,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nemo_gym_polar.chat import Completion, Request
+from nemo_gym_polar.chat import Completion, Message, Request
 from nemo_gym_polar.dialects.base import CallError
 from nemo_gym_polar.forest.forest import Forest
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """An answer, what was asked, and the turn that holds both."""
+    """An answer, what was asked, and the turn that holds both; a helper's answer is in none."""
 
     completion: Completion
     request: Request
-    turn: int
+    turn: int | None
+
+    def history(self, forest: Forest) -> tuple[Message, ...]:
+        """What was asked and answered, without what was for that one call only."""
+        if self.turn is None:
+            asked, answer = self.request.conversation.messages, self.completion.first.message
+            return (*asked[self.request.instructions :], answer)
+        turn = forest[self.turn]
+        told = forest.answer(turn)
+        return forest.conversation(turn).messages[self.request.instructions :] + ((told,) if told is not None else ())
 
 
 class StoredResponses:
     def __init__(self) -> None:
         self._by_id: dict[str, StoredResponse] = {}
 
-    def keep(self, completion: Completion, request: Request, turn: int) -> None:
+    def keep(self, completion: Completion, request: Request, turn: int | None) -> None:
         self._by_id[completion.id] = StoredResponse(completion, request, turn)
 
     def find(self, response_id: str) -> StoredResponse:
@@ -49,9 +58,6 @@ class StoredResponses:
         if before is None:
             message = f"Previous response with id '{request.previous}' not found."
             raise CallError("invalid_request", message, param="previous_response_id")
-        turn = forest[before.turn]
-        answer = forest.answer(turn)
-        history = forest.conversation(turn).messages[before.request.instructions :]
         own, new = request.conversation.messages, request.instructions
-        messages = own[:new] + history + ((answer,) if answer is not None else ()) + own[new:]
+        messages = own[:new] + before.history(forest) + own[new:]
         return replace(request, conversation=replace(request.conversation, messages=messages))

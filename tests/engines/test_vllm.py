@@ -13,10 +13,11 @@ import pytest
 from pydantic import ValidationError
 
 from nemo_gym_polar.chat import Sampling
-from nemo_gym_polar.engines import vllm_replies
+from nemo_gym_polar.engines import replies, vllm_replies
 from nemo_gym_polar.engines.base import ContextOverflowError, EngineError
 from nemo_gym_polar.engines.factory import ChatMode, EngineSettings, TokensMode, make_engine
 from nemo_gym_polar.engines.replicas import Replicas, Reply
+from nemo_gym_polar.engines.replies import Source
 from nemo_gym_polar.engines.vllm import VLLM
 from nemo_gym_polar.tokens import VersionSpan
 from tests.support.fake_engine import FakeEngine
@@ -24,6 +25,7 @@ from tests.support.gateways import engine_settings
 
 CONTEXT = np.arange(300, 320, dtype=np.int32)
 SAMPLING = Sampling(temperature=1.0, max_tokens=64)
+SOURCE = Source("vllm", "/x", "the reason")
 
 
 async def test_tokens_versions_and_logprobs_come_back_exactly(engine: FakeEngine) -> None:
@@ -107,7 +109,7 @@ def reply(body: Any, status: int = 200) -> Reply:
 )
 def test_statuses(status: int, said: str, kind: type[EngineError], seen: int) -> None:
     with pytest.raises(EngineError, match=said.split(".")[0]) as caught:
-        vllm_replies.choice(reply({"error": said}, status), "/x")
+        replies.decoded(reply({"error": said}, status), SOURCE)
     assert type(caught.value) is kind
     assert caught.value.status == seen
 
@@ -121,8 +123,8 @@ GOOD: dict[str, Any] = {
 
 
 def test_spans_of_several_versions() -> None:
-    assert vllm_replies.generated(GOOD, "/x").versions == (VersionSpan("1", 0, 1), VersionSpan("2", 1, 2))
-    assert vllm_replies.generated({**GOOD, "weight_versions": None}, "/x").versions == ()
+    assert vllm_replies.generated(GOOD, SOURCE).versions == (VersionSpan("1", 0, 1), VersionSpan("2", 1, 2))
+    assert vllm_replies.generated({**GOOD, "weight_versions": None}, SOURCE).versions == ()
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,8 @@ def test_spans_of_several_versions() -> None:
         ({"token_ids": []}, "no_ids"),
         ({"token_ids": [1, 2**40]}, "malformed"),
         ({"token_ids": ["a", "b"]}, "malformed"),
+        ({"token_ids": [1.5, 2]}, "malformed"),
+        ({"token_ids": [[1], [2]]}, "malformed"),
         ({"token_ids": [1, 3]}, "misaligned"),
         ({"logprobs": {"content": None}}, "no_logprobs"),
         ({"logprobs": {"content": [1, 2]}}, "no_logprobs"),
@@ -143,14 +147,14 @@ def test_spans_of_several_versions() -> None:
 )
 def test_what_is_wrong_with_a_choice_is_named(change: dict[str, Any], fault: str) -> None:
     with pytest.raises(EngineError) as caught:
-        vllm_replies.generated({**GOOD, **change}, "/x")
+        vllm_replies.generated({**GOOD, **change}, SOURCE)
     assert caught.value.fault == fault
 
 
 @pytest.mark.parametrize("body", [[], {}, {"choices": []}, {"choices": [1]}, {"choices": {}}])
 def test_a_reply_without_a_choice_is_malformed(body: Any) -> None:
     with pytest.raises(EngineError) as caught:
-        vllm_replies.choice(reply(body), "/x")
+        replies.first_choice(replies.decoded(reply(body), SOURCE), SOURCE)
     assert caught.value.fault == "malformed"
 
 

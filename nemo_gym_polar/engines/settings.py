@@ -1,0 +1,75 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""What can be set about an engine."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from nemo_gym_polar.engines.base import Logprobs
+from nemo_gym_polar.engines.helpers import HelperSettings
+
+EngineKind = Literal["vllm", "embedded", "sglang", "nemo_rl", "openai"]
+
+_RENDER_THEMSELVES = ("nemo_rl", "openai")
+_LOGPROBS: dict[EngineKind, Logprobs] = {
+    "vllm": "raw",
+    "embedded": "raw",
+    "sglang": "scaled",
+    "nemo_rl": "processed",
+    "openai": "raw",
+}
+
+
+class EngineSettings(BaseModel):
+    """Where the engine is and how to ask it.
+
+    `kind` is what runs at `urls`; the embedded policy speaks vLLM's API. `mode` is `tokens` by default, and `chat` for
+    the kinds that render themselves. `tokenizer` is a directory that holds the model's tokenizer.json; `renderer` and
+    `renderer_options` name its chat format in `renderers`. All three are for tokens mode only. `logprobs` says what the
+    engine's log-probabilities are of, if it was started to report others than it does by itself. `helpers` are frozen
+    models by the alias that a harness asks for.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    urls: tuple[str, ...]
+    model: str
+    kind: EngineKind = "vllm"
+    mode: Literal["tokens", "chat"] = "tokens"
+    tokenizer: str | None = None
+    renderer: str = "qwen3.5"
+    renderer_options: dict[str, Any] = {}
+    api_key: str | None = None
+    timeout: float = 600.0
+    logprobs: Logprobs | None = None
+    helpers: dict[str, HelperSettings] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mode_of_the_kind(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("mode") is None:
+            mode = "chat" if given.get("kind") in _RENDER_THEMSELVES else "tokens"
+            return {**given, "mode": mode}
+        return given
+
+    @model_validator(mode="after")
+    def _mode_fits_the_kind(self) -> EngineSettings:
+        if self.kind == "nemo_rl" and self.mode == "tokens":
+            raise ValueError("engine.mode=tokens: NeMo RL's policy server takes messages only; set engine.mode=chat")
+        if self.mode == "tokens" and not self.tokenizer:
+            raise ValueError("engine.tokenizer is not set; tokens mode needs the directory of the model's tokenizer")
+        return self
+
+    @model_validator(mode="after")
+    def _helpers_have_names_of_their_own(self) -> EngineSettings:
+        if self.model in self.helpers:
+            raise ValueError(f"engine.helpers.{self.model} is the policy's own name; give the helper another alias")
+        return self
+
+    @property
+    def meaning(self) -> Logprobs:
+        """What the engine's log-probabilities are of."""
+        return self.logprobs or _LOGPROBS[self.kind]
