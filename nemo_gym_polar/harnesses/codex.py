@@ -33,7 +33,7 @@ KEY = "POLAR_API_KEY"
 PROVIDER = "polar"
 MODEL = "polar-policy"
 STDIN = 'file=$1; shift; exec "$@" < "$file"'
-FLAGS = ("--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "--ephemeral", "--json")
+FLAGS = ("--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "--json")
 # Off unless `features` says otherwise: what needs OpenAI's servers, a person, or more of the prompt than it is worth.
 OFF = (
     "api_key_model_discovery",
@@ -46,6 +46,7 @@ OFF = (
     "shell_snapshot",
     "tool_suggest",
 )
+CUT = "Incomplete response returned, reason: max_output_tokens"
 _COMPACT_AT = 0.8  # of the context; the rest is room for an answer and what its calls return
 
 Attempts = Annotated[int, Field(ge=0, le=100)]
@@ -112,7 +113,8 @@ class CodexHarness:
         return Launch(argv, env, files)
 
     def command(self) -> tuple[str, ...]:
-        return (f"{TARGET}/bin/codex", "exec", *FLAGS, *self.settings.args, "-")
+        kept = () if self.settings.sub_agents else ("--ephemeral",)  # an agent is forked from the thread's file
+        return (f"{TARGET}/bin/codex", "exec", *FLAGS, *kept, *self.settings.args, "-")
 
     def configuration(self, context: HarnessContext) -> dict[str, Any]:
         """The config.toml: where the model is and what it can take; the key stays out of the policy's shell."""
@@ -148,11 +150,14 @@ class CodexHarness:
         return provider
 
     def status(self, ended: Exit, turns: int) -> tuple[HarnessStatus, str]:
-        """Its last event about a turn counts, and its exit code."""
+        """Its last event about a turn counts, and its exit code. An answer that was cut ends Codex with an error, but
+        that is the policy's doing: the run counts."""
         event = last_of_a_turn(ended.stdout)
         trouble = f"codex failed: {said(event)}" if event.get("type") in ("turn.failed", "error") else ""
         if verdict := common(ended, turns, trouble):
             return verdict
+        if trouble.endswith(CUT):
+            return "completed", ""
         if trouble or ended.code or event.get("type") != "turn.completed":
             return "failed", trouble or described(ended)
         return "completed", ""

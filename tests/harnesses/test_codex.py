@@ -27,6 +27,7 @@ CONTEXT = HarnessContext(
 )
 COMPLETED = {"type": "turn.completed", "usage": {}}
 FAILED = {"type": "turn.failed", "error": {"message": "no luck"}}
+CUT = {"type": "turn.failed", "error": {"message": "Incomplete response returned, reason: max_output_tokens"}}
 LOST = {"type": "error", "message": "Reconnecting... 1/5"}
 
 
@@ -133,6 +134,7 @@ def test_what_codex_can_not_do_is_refused_by_name(settings: dict[str, Any], name
     [
         (ended(COMPLETED), 1, "completed", ""),
         (ended(LOST, COMPLETED), 2, "completed", ""),
+        (ended(CUT, code=1), 2, "completed", ""),
         (ended(LOST, FAILED, code=1), 2, "failed", "codex failed: no luck"),
         (ended(LOST, code=1), 2, "failed", "codex failed: Reconnecting... 1/5"),
         (ended(FAILED, code=1), 0, "failed", "never got an answer from the model (codex failed: no luck)"),
