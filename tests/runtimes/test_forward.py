@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from nemo_gym_polar.gateway import connection
 from nemo_gym_polar.runtimes.inside import forward
 from nemo_gym_polar.runtimes.registry import GatewayAddress
 
@@ -100,3 +101,22 @@ def test_a_client_that_goes_away_is_felt_upstream(tmp_path: Path) -> None:
         thread.join(5)
         with upstream:
             assert upstream.recv(1) == b""
+
+
+def test_what_stands_for_a_reset_on_a_unix_socket_becomes_one(tmp_path: Path) -> None:
+    assert forward.BROKEN == connection.BROKEN
+    client, accepted = pair()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "gateway.sock"))
+        listener.listen()
+        thread = threading.Thread(target=forward.join, args=(accepted, str(tmp_path / "gateway.sock")))
+        thread.start()
+        upstream, _ = listener.accept()
+        upstream.sendall(b"half an answer")
+        with client:
+            assert client.recv(100) == b"half an answer"
+            upstream.sendall(connection.BROKEN)
+            upstream.close()
+            thread.join(5)
+            with pytest.raises(ConnectionResetError):
+                client.recv(1)

@@ -12,6 +12,7 @@ import struct
 
 CHUNK = 1 << 16
 ABORT = struct.pack("ii", 1, 0)
+BROKEN = b"\0broken\r\n"  # how the gateway ends an answer that is not whole: a Unix socket has no reset
 
 
 def listen(port: int) -> socket.socket:
@@ -50,7 +51,7 @@ def join(client: socket.socket, gateway: str) -> None:
 
 
 def relay(client: socket.socket, upstream: socket.socket) -> None:
-    """Copy both ways until the upstream ends or an end breaks (OSError)."""
+    """Copy both ways until the upstream ends or an end breaks, or the gateway says so (OSError)."""
     other = {client.fileno(): (client, upstream), upstream.fileno(): (upstream, client)}
     poll = select.poll()
     for descriptor in other:
@@ -59,6 +60,8 @@ def relay(client: socket.socket, upstream: socket.socket) -> None:
         for descriptor, _ in poll.poll():
             source, sink = other[descriptor]
             data = source.recv(CHUNK)
+            if source is upstream and data.endswith(BROKEN):
+                raise ConnectionResetError
             if data:
                 sink.sendall(data)
                 continue
