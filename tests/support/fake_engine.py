@@ -26,7 +26,7 @@ from nemo_gym_polar.policy.template import ChatTemplate, TemplateRefusalError
 
 Fault = Literal[
     "die", "no_ids", "null_ids", "no_logprobs", "nan", "misaligned", "other_ids", "abort", "hang", "429", "500", "400",
-    "overflow", "html", "positive", "bad_versions", "no_versions",
+    "overflow", "html", "positive", "bad_versions", "no_versions", "text_only", "short_read", "minus_infinity",
 ]  # fmt: skip
 Script = Callable[[str], str]
 
@@ -79,11 +79,7 @@ class FakeEngine:
     async def __aenter__(self) -> Self:
         self._tokenizer = Tokenizer.from_file(str(self.tokenizer_directory / "tokenizer.json"))
         app = web.Application(client_max_size=1 << 30)
-        app.router.add_post("/inference/v1/generate", self._generate)
-        app.router.add_post("/v1/completions", self._completions)
-        app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_post("/tokenize", self._tokenize)
-        app.router.add_get("/v1/models", self._models)
+        self._add_routes(app.router)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port)
@@ -99,6 +95,13 @@ class FakeEngine:
         await self._runner.cleanup()
 
     # Endpoints
+
+    def _add_routes(self, router: web.UrlDispatcher) -> None:
+        router.add_post("/inference/v1/generate", self._generate)
+        router.add_post("/v1/completions", self._completions)
+        router.add_post("/v1/chat/completions", self._chat)
+        router.add_post("/tokenize", self._tokenize)
+        router.add_get("/v1/models", self._models)
 
     async def _models(self, _: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": "tiny", "object": "model"}]})
@@ -181,9 +184,12 @@ class FakeEngine:
         assert self._tokenizer is not None
         return "stop" if served.sampled[-1:] == [self._tokenizer.token_to_id(END)] else "length"
 
-    def _render(self, body: dict[str, Any]) -> list[int]:
+    def _render(self, body: dict[str, Any], *, opened: bool = True) -> list[int]:
+        """The prompt's tokens, with the answer's turn `opened` at its end."""
         self._template = self._template or ChatTemplate.load(self.tokenizer_directory)
-        text = self._template.render(body["messages"], tools=body.get("tools"), enable_thinking=False)
+        text = self._template.render(
+            body["messages"], tools=body.get("tools"), add_generation_prompt=opened, enable_thinking=False
+        )
         assert self._tokenizer is not None
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
@@ -221,8 +227,11 @@ class FakeEngine:
             case "html":
                 return web.Response(text="<html>proxy</html>", content_type="text/html")
             case fault:
-                _spoil(choice, body, fault)
+                self._spoil(choice, body, fault)
                 return web.json_response(text=json.dumps(body))
+
+    def _spoil(self, choice: dict[str, Any], body: dict[str, Any], fault: Fault) -> None:
+        _spoil(choice, body, fault)
 
     async def _die(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
         """Half an answer, then the connection breaks."""

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -36,7 +36,9 @@ def engine_settings(
     more_urls: tuple[str, ...] = (),
     renderer: str = "qwen3.5",
     thinking: bool = False,
+    **fields: Any,
 ) -> EngineSettings:
+    """`fields` are more settings of the engine, such as its kind."""
     return EngineSettings(
         urls=(engine.url, *more_urls),
         model="tiny",
@@ -44,6 +46,7 @@ def engine_settings(
         tokenizer=str(engine.tokenizer_directory),
         renderer=renderer,
         renderer_options={"enable_thinking": thinking},
+        **fields,
     )
 
 
@@ -101,10 +104,11 @@ async def bench(
     mode: Literal["tokens", "chat"] = "tokens",
     uds: Path | None = None,
     more_urls: tuple[str, ...] = (),
+    engine_fields: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> AsyncIterator[Bench]:
-    """`engine` must be running."""
-    mode_of_engine = make_engine(engine_settings(engine, mode=mode, more_urls=more_urls))
+    """`engine` must be running. `settings` are the gateway's, `engine_fields` more of the engine's."""
+    mode_of_engine = make_engine(engine_settings(engine, mode=mode, more_urls=more_urls, **engine_fields or {}))
     async with (
         Gateway(mode_of_engine, GatewaySettings(journals=journals, **settings)) as gateway,
         serve(gateway, uds=uds) as server,

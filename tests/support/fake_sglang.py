@@ -1,0 +1,144 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""SGLang's wire: `/generate` and Chat Completions, as strict about requests as the real server is.
+
+What it samples is what `FakeEngine` samples. `sglext` is a newer server, which tells a chat's ids beside the choices;
+`chat_ids` False is a server that is too old to tell them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from tests.support.fake_engine import FakeEngine, Fault, Served
+
+_PARAMETERS = {
+    "max_new_tokens", "stop", "stop_token_ids", "stop_regex", "temperature", "top_p", "top_k", "min_p",
+    "frequency_penalty", "presence_penalty", "repetition_penalty", "min_new_tokens", "n", "json_schema", "regex",
+    "ebnf", "structural_tag", "ignore_eos", "skip_special_tokens", "spaces_between_special_tokens", "no_stop_trim",
+    "custom_params", "stream_interval", "logit_bias", "sampling_seed",
+}  # fmt: skip
+_NO_LIMIT = 4096
+
+
+@dataclass(slots=True)
+class FakeSGLang(FakeEngine):
+    sglext: bool = False
+    chat_ids: bool = True
+
+    def _add_routes(self, router: web.UrlDispatcher) -> None:
+        router.add_post("/generate", self._native)
+        router.add_post("/v1/chat/completions", self._chat)
+        router.add_post("/tokenize", self._tokenize)
+        router.add_get("/v1/models", self._models)
+
+    async def _native(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        parameters = body.get("sampling_params") or {}
+        if unknown := parameters.keys() - _PARAMETERS:
+            return _refused(f"SamplingParams.__init__() got an unexpected keyword argument '{min(unknown)}'")
+        if parameters.get("top_k", -1) == 0:
+            return _refused("top_k must be -1 (disable) or at least 1, got 0.")
+        limit = parameters.get("max_new_tokens", 128)
+        served = await self._sample(
+            request.path, body["input_ids"], {**parameters, "max_tokens": _NO_LIMIT if limit is None else limit}
+        )
+        meta = self._meta(served)
+        if not body.get("return_logprob"):
+            del meta["output_token_logprobs"]
+        reply = {"text": "?", "output_ids": served.sampled, "meta_info": meta}
+        return await self._reply(request, reply, {"meta_info": meta, "output_ids": served.sampled})
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        if body.get("stream") and body.get("return_token_ids"):
+            return _refused("return_token_ids is not supported for streaming chat completions")
+        served = await self._sample(request.path, self._render(body), body)
+        choice = self._choice(served, body)
+        reply: dict[str, Any] = {"object": "chat.completion", "choices": [choice], "usage": self._usage(served)}
+        reply["metadata"] = {"weight_version": self.version}
+        if self.sglext and body.get("return_input_ids_in_sglext") and body.get("return_output_ids_in_sglext"):
+            reply["sglext"] = {"input_ids": served.context, "output_ids": [served.sampled]}
+        return await self._reply(request, reply, choice)
+
+    def _choice(self, served: Served, body: dict[str, Any]) -> dict[str, Any]:
+        parsed = self._parse(served, body)
+        message = {**{name: parsed[name] for name in ("role", "content", "tool_calls")}, "reasoning_content": None}
+        choice: dict[str, Any] = {
+            "index": 0,
+            "message": message,
+            "logprobs": None,
+            "finish_reason": "tool_calls" if parsed["tool_calls"] else self._finish(served),
+            "matched_stop": served.sampled[-1],
+        }
+        if body.get("logprobs"):
+            content = [{"token": "?", "bytes": [63], "logprob": one, "top_logprobs": []} for one in served.logprobs]
+            choice["logprobs"] = {"content": content}
+        if self.chat_ids and not self.sglext:
+            choice |= {"prompt_token_ids": served.context} if body.get("return_prompt_token_ids") else {}
+            choice |= {"token_ids": served.sampled} if body.get("return_token_ids") else {}
+        if body.get("return_meta_info"):
+            choice["meta_info"] = self._meta(served)
+        return choice
+
+    def _meta(self, served: Served) -> dict[str, Any]:
+        stopped = self._finish(served) == "stop"
+        reason = {"type": "stop", "matched": served.sampled[-1]} if stopped else {"type": "length", "length": 1}
+        triples = [[one, token, None] for one, token in zip(served.logprobs, served.sampled, strict=True)]
+        return {
+            "id": "1",
+            "finish_reason": reason,
+            "prompt_tokens": len(served.context),
+            "weight_version": self.version,
+            "completion_tokens": len(served.sampled),
+            "cached_tokens": len(served.context) // 2,
+            "e2e_latency": 0.1,
+            "output_token_logprobs": triples,
+        }
+
+    def _usage(self, served: Served) -> dict[str, Any]:
+        return {
+            "prompt_tokens": len(served.context),
+            "completion_tokens": len(served.sampled),
+            "total_tokens": len(served.context) + len(served.sampled),
+            "prompt_tokens_details": None,
+            "reasoning_tokens": 0,
+        }
+
+    def _spoil(self, choice: dict[str, Any], body: dict[str, Any], fault: Fault) -> None:
+        if fault in ("text_only", "no_ids", "null_ids"):
+            body.pop("meta_info", None)
+            body.pop("sglext", None)
+            for name in ("meta_info", "prompt_token_ids", "token_ids", "output_ids"):
+                choice.pop(name, None)
+                body.pop(name, None)
+        elif fault == "no_logprobs":
+            choice.pop("logprobs", None)
+            choice["meta_info"].pop("output_token_logprobs")
+        elif fault == "abort":
+            choice["finish_reason"] = "abort"
+            choice["meta_info"]["finish_reason"] = {"type": "abort", "message": "Abort in waiting queue"}
+        else:
+            _spoil_tokens(choice["meta_info"], choice, fault)
+
+
+def _spoil_tokens(meta: dict[str, Any], choice: dict[str, Any], fault: Fault) -> None:
+    triples = meta["output_token_logprobs"]
+    match fault:
+        case "nan" | "positive":
+            triples[0][0] = None if fault == "nan" else 0.5
+        case "misaligned":
+            triples.pop()
+        case "other_ids":
+            triples[0][1] += 1
+        case "short_read":
+            meta["prompt_tokens"] -= 1
+        case "no_versions":
+            meta.pop("weight_version")
+
+
+def _refused(message: str) -> web.Response:
+    return web.json_response({"error": {"message": message}}, status=400)
