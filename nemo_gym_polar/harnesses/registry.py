@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nemo_gym_polar.harnesses.base import Harness, HarnessError
+from nemo_gym_polar.harnesses.claude_code import ClaudeCodeHarness
 from nemo_gym_polar.harnesses.codex import CodexHarness
 from nemo_gym_polar.harnesses.gemini_cli import GeminiCliHarness
 from nemo_gym_polar.harnesses.opencode import OpencodeHarness
@@ -18,6 +19,7 @@ from nemo_gym_polar.harnesses.shell import ShellHarness
 
 HarnessClass = Callable[[Mapping[str, Any]], Harness]
 HARNESSES: dict[str, HarnessClass] = {
+    "claude_code": ClaudeCodeHarness,
     "codex": CodexHarness,
     "gemini_cli": GeminiCliHarness,
     "opencode": OpencodeHarness,
