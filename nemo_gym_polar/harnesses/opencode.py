@@ -47,7 +47,8 @@ SUFFIX: dict[Api, str] = {"openai-compatible": "/v1", "openai": "/v1", "anthropi
 class OpencodeSettings(AgentSettings):
     """`api` is the client of `@ai-sdk` that it uses; `tools`, if given, are all that the main agent may call.
 
-    `reasoning` says that the model thinks, so that its thinking is sent back. `config` is merged into opencode.json.
+    `reasoning` says that the model thinks, so that its thinking is sent back. OpenCode asks the model to end at
+    `max_turns`, but does not make it; the rollout service's limit does. `config` is merged into opencode.json.
     """
 
     api: Api = "openai-compatible"
@@ -107,11 +108,12 @@ class OpencodeHarness:
     def provider(self, context: HarnessContext, model: str) -> dict[str, Any]:
         """OpenCode keeps room for the longest answer, and compacts its history for ever if nothing is left of the
         context; so an answer gets a quarter of it at most."""
+        answer = min(context.max_tokens, context.context_tokens // 4)
         entry = {
             "name": model,
             "reasoning": self.settings.reasoning,
             "tool_call": True,
-            "limit": {"context": context.context_tokens, "output": min(context.max_tokens, context.context_tokens // 4)},
+            "limit": {"context": context.context_tokens, "output": answer},
         }
         return {
             "npm": f"@ai-sdk/{self.settings.api}",

@@ -28,13 +28,14 @@ TARGET = "/opt/polar/harness/qwen_code"
 CLI = "node_modules/@qwen-code/qwen-code/cli-entry.js"
 
 Api = Literal["openai", "openai-responses", "anthropic", "gemini"]
+LIMITS = (53, 55)  # exit codes: as many turns as were allowed, or another limit of its own
 SUFFIX: dict[Api, str] = {"openai": "/v1", "openai-responses": "/v1", "anthropic": "", "gemini": ""}
 
 
 class QwenCodeSettings(AgentSettings):
-    """`api` is what Qwen Code calls its authentication type; `tools`, if given, are all that it may call.
-
-    `config` is merged into its settings.json.
+    """`api` is what Qwen Code calls its authentication type. `tools`, if given, are the only ones for files, shell and
+    web that it may call; it keeps those that manage itself, such as skills and goals. `config` is merged into its
+    settings.json.
     """
 
     api: Api = "openai"
@@ -109,6 +110,8 @@ class QwenCodeHarness:
         trouble = f"qwen ended with «{result.get('subtype')}»: {said(result)}" if result.get("is_error") else ""
         if verdict := common(ended, turns, trouble):
             return verdict
+        if ended.code in LIMITS:
+            return "timeout", described(ended)
         if trouble or ended.code or not result:
             return "failed", trouble or described(ended)
         return "completed", ""
