@@ -48,13 +48,14 @@ async def complete(gateway: Gateway, session: Session, dialect: Dialect, request
 
     if (helper := gateway.mode.helpers.get(request.model)) is not None:
         gateway.metrics.helped.labels(helper.alias).inc()
+        call.rendered = True
         return await ask_helper(helper, session, request, call, mint)
     async with session.slots:
         session.budget.admit(request.n)
         match = session.recorder.match(request.conversation, request.hints)
         started = time.time()
         try:
-            answers = await _generate(gateway, session, request, match, mint)
+            answers = await _generate(gateway, session, request, match, call, mint)
             for answered in answers:
                 generation = _generation(gateway, call.response_id, request, session.profile, answered, started)
                 await _record(gateway, session, match, generation, call)
@@ -79,15 +80,17 @@ async def count_tokens(gateway: Gateway, session: Session, request: Request) -> 
 
 
 async def _generate(
-    gateway: Gateway, session: Session, request: Request, match: Match, mint: Callable[[], str]
+    gateway: Gateway, session: Session, request: Request, match: Match, call: Call, mint: Callable[[], str]
 ) -> list[Answered]:
     mode = gateway.mode
     if isinstance(mode, ChatMode):
+        call.rendered = True
         prefix = proven_prefix(session.forest, match)
         sampling = session.profile.enforce(request.sampling, room=session.budget.tokens_left)
         return await together(_chat(mode, session, request, prefix, sampling, mint) for _ in range(request.n))
     context = await _context(mode, session, match)
     sampling = session.profile.enforce(request.sampling, room=_room(gateway, session, context))
+    call.rendered = True
     return await together(_sample(mode, session, request, context, sampling, mint) for _ in range(request.n))
 
 

@@ -27,6 +27,7 @@ from nemo_gym_polar.gateway.gateway import Gateway
 from nemo_gym_polar.gateway.session import Call, Session
 
 logger = logging.getLogger(__name__)
+_RENDERING = 20.0  # seconds; some harnesses give up on headers after 60
 
 
 @dataclass(slots=True)
@@ -157,8 +158,13 @@ class CallEndpoint:
         work: asyncio.Task[Completion],
         gone: asyncio.Task[None],
     ) -> bool:
-        """Wait for the answer, keeping a stream alive; False if the harness left first."""
+        """Wait for the answer, keeping a stream alive; False if the harness left first.
+
+        A stream begins only when its context is rendered: a context that is too long has to have its own status, since
+        harnesses ask again after a reset.
+        """
         settings = self._gateway.settings
+        latest = time.monotonic() + _RENDERING
         patience = settings.header_grace if request.stream else None
         while True:
             done, _ = await asyncio.wait((work, gone), timeout=patience, return_when=asyncio.FIRST_COMPLETED)
@@ -166,6 +172,8 @@ class CallEndpoint:
                 return False
             if work in done:
                 return True
+            if not call.rendered and time.monotonic() < latest:
+                continue
             await self._keep_alive(exchange, request, call)
             patience = settings.keep_alive
 

@@ -38,12 +38,14 @@ class Call:
     """One model call in flight. Once it is `committing`, it is finished rather than cancelled.
 
     Its answer's id and time (Unix seconds) are known from the start, for streams begin before the answer is there.
+    Once its context is `rendered`, all that can be wrong with the request itself has been found.
     """
 
     def __init__(self, id_prefix: str) -> None:
         self.response_id = id_prefix + secrets.token_hex(16)
         self.created = int(time.time())
         self.committing = False
+        self.rendered = False
         self.cut: CallError | None = None
         self.turns: list[Turn] = []
         self.task: asyncio.Task[object] | None = None

@@ -13,8 +13,11 @@ import aiohttp
 import orjson
 import pytest
 
+from nemo_gym_polar.chat import Conversation
+from nemo_gym_polar.engines.factory import TokensMode
 from nemo_gym_polar.forest.turn import Status
 from nemo_gym_polar.gateway import Session
+from nemo_gym_polar.tokens import Int32
 from tests.support.fake_engine import FakeEngine, bash
 from tests.support.gateways import Bench, bench, chat, user
 
@@ -142,3 +145,22 @@ async def _raw(stand: Bench, session: Session) -> Seen:
     finally:
         writer.close()
     return Seen(data, was_reset=False)
+
+
+async def test_a_long_context_that_takes_its_time_still_has_its_own_status(
+    engine: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a reset, agents would ask the same again."""
+    async with bench(engine, tmp_path / "j", header_grace=0.05, keep_alive=0.05, context_tokens=64) as stand:
+        assert isinstance(stand.gateway.mode, TokensMode)
+        rendering = stand.gateway.mode.rendering
+        rendered = rendering.prompt
+
+        async def slowly(conversation: Conversation) -> Int32:
+            await asyncio.sleep(0.4)
+            return await rendered(conversation)
+
+        monkeypatch.setattr(rendering, "prompt", slowly)
+        reply = await stand.post(await stand.gateway.open(), chat(user("word " * 100), stream=True))
+    assert reply.status == 400
+    assert reply.error["code"] == "context_length_exceeded"
