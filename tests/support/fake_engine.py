@@ -94,6 +94,11 @@ class FakeEngine:
         assert self._runner is not None
         await self._runner.cleanup()
 
+    def decoded(self, tokens: list[int]) -> str:
+        assert self._tokenizer is not None
+        text: str = self._tokenizer.decode(tokens, skip_special_tokens=False)
+        return text
+
     # Endpoints
 
     def _add_routes(self, router: web.UrlDispatcher) -> None:
