@@ -22,16 +22,46 @@ class Mode(StrEnum):
     CHAT = "chat"
 
 
+class Kind(StrEnum):
+    """What runs at the engine's URL; the embedded policy speaks vLLM's API."""
+
+    VLLM = "vllm"
+    EMBEDDED = "embedded"
+    SGLANG = "sglang"
+    NEMO_RL = "nemo_rl"
+    OPENAI = "openai"
+
+
+class Logprobs(StrEnum):
+    """What an engine's log-probabilities are of."""
+
+    RAW = "raw"
+    SCALED = "scaled"
+    PROCESSED = "processed"
+
+
 def serve(
     engine: Annotated[list[str], typer.Option(help="Base URL of the engine; again for each replica.")],
     model: Annotated[str, typer.Option(help="The model's name at the engine.")] = "polar-policy",
+    engine_kind: Annotated[Kind, typer.Option(help="What the engine is (docs/engines.md).")] = Kind.VLLM,
     mode: Annotated[
-        Mode, typer.Option(help="tokens: the gateway renders prompts. chat: the engine does.")
-    ] = Mode.TOKENS,
+        Mode | None,
+        typer.Option(help="tokens: the gateway renders prompts. chat: the engine does. Else as the kind can."),
+    ] = None,
+    logprobs: Annotated[
+        Logprobs | None, typer.Option(help="What the engine reports, if not what its kind does by itself.")
+    ] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="Directory with tokenizer.json, for tokens mode.")] = None,
     renderer: Annotated[str, typer.Option(help="The model's chat format, for tokens mode.")] = "qwen3.5",
     renderer_options: Annotated[str, typer.Option(help="Its options as JSON: '{\"enable_thinking\": false}'.")] = "{}",
     api_key: Annotated[str | None, typer.Option(envvar="POLAR_ENGINE_KEY", help="The engine's API key.")] = None,
+    helpers: Annotated[
+        str,
+        typer.Option(
+            envvar="POLAR_HELPERS",
+            help='Frozen models by alias, as JSON: \'{"fast": {"url": "…/v1", "model": "…", "api_key": "…"}}\'.',
+        ),
+    ] = "{}",
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.", min=0, max=65535)] = 8399,
     uds: Annotated[Path | None, typer.Option(help="A Unix socket to listen on as well.")] = None,
@@ -62,7 +92,10 @@ def serve(
         "engine": _given(
             urls=engine,
             model=model,
+            kind=engine_kind,
             mode=mode,
+            logprobs=logprobs,
+            helpers=_json("--helpers", helpers),
             tokenizer=tokenizer and str(tokenizer),
             renderer=renderer,
             renderer_options=_json("--renderer-options", renderer_options),

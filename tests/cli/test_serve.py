@@ -17,6 +17,8 @@ import pytest
 
 from tests.support.commands import command_line, run_command
 from tests.support.fake_engine import FakeEngine
+from tests.support.fake_helper import FakeHelper
+from tests.support.fake_sglang import FakeSGLang
 from tests.support.tiny_model import make_model
 
 QUESTION = {"model": "tiny", "messages": [{"role": "user", "content": "Say something."}]}
@@ -67,6 +69,21 @@ async def test_records_one_session_until_interrupted(engine: FakeEngine, tmp_pat
     assert trace["token_ids"] == served.context + served.sampled
 
 
+async def test_another_kind_of_engine_with_a_helper_beside_it(tmp_path: Path) -> None:
+    async with FakeSGLang(make_model(tmp_path / "model")) as engine, FakeHelper() as helper:
+        helpers = orjson.dumps({"fast": {"url": helper.url, "model": "small-1", "api_key": helper.key}}).decode()
+        process = await start(tmp_path, *options(engine), "--engine-kind", "sglang", "--helpers", helpers)
+        base, key = await said(process, "base URL"), await said(process, "API key")
+        async with aiohttp.ClientSession(headers={"authorization": f"Bearer {key}"}) as client:
+            for model, words in (("tiny", "Done."), ("fast", "A title.")):
+                async with client.post(f"{base}/v1/chat/completions", json={**QUESTION, "model": model}) as reply:
+                    assert (await reply.json())["choices"][0]["message"]["content"] == words
+        process.send_signal(signal.SIGINT)
+        stdout, _ = await asyncio.wait_for(process.communicate(), 30)
+    assert "1 turns" in stdout.decode()
+    assert [served.path for served in engine.served] == ["/generate"]
+
+
 async def test_makes_sessions_with_an_admin_token(engine: FakeEngine, tmp_path: Path) -> None:
     process = await start(tmp_path, *options(engine), "--admin-token", "hush")
     url = (await said(process, "gateway on")).partition(";")[0]
@@ -98,6 +115,12 @@ async def test_a_taken_port_is_one_line(engine: FakeEngine, tmp_path: Path) -> N
         (["--mode", "chat", "--host", "0.0.0.0"], 2, "set admin_token"),
         (["--mode", "chat", "--temperature", "hot"], 2, "--temperature"),
         (["--renderer-options", "{x}"], 2, "--renderer-options: '{x}' is not JSON"),
+        (["--engine-kind", "nemo_rl"], 1, "No engine answered (http://127.0.0.1:1"),
+        (["--engine-kind", "nemo_rl", "--mode", "tokens"], 2, "takes messages only; set engine.mode=chat"),
+        (["--engine-kind", "openai"], 1, "No engine answered at http://127.0.0.1:1"),
+        (["--engine-kind", "tgi"], 2, "--engine-kind"),
+        (["--mode", "chat", "--helpers", "{x}"], 2, "--helpers: '{x}' is not JSON"),
+        (["--mode", "chat", "--helpers", '{"fast": {"url": "http://x"}}'], 2, "engine.helpers.fast.model"),
     ],
 )
 def test_what_is_wrong_is_one_line(arguments: list[str], code: int, words: str, tmp_path: Path) -> None:
