@@ -43,12 +43,13 @@ class GeminiCliSettings(AgentSettings):
     """`tools`, if given, are all that it may call, and `exclude` none of these.
 
     Longer tool outputs than `output_characters` are cut. At the share `compress_at` of the model's context it has the
-    history summarised; 1 or more is never. With `mask_outputs` it blanks old tool outputs, which breaks the chain of
-    tokens. `date` is what its first message says of the day, in place of today's, so that groups that run over
-    midnight begin alike. `config` is merged into its settings.json, section by section.
+    history before the last words of a user summarised; there is none in a run with one instruction. With `mask_outputs`
+    it blanks old tool outputs, which breaks the chain of tokens. `date` is what its first message says of the day, in
+    place of today's, so that groups that run over midnight begin alike. `config` is merged into its settings.json,
+    section by section.
 
-    Commands that it runs do not see variables that look like secrets, but for those in `env`; others are named in
-    `config.security.environmentVariableRedaction.allowed`.
+    Commands that it runs don't see the session's key, but nor any other variable with a name like a secret's (TOKEN,
+    KEY, AUTH…): that can't be told apart. With `redact` off they see all.
     """
 
     tools: tuple[str, ...] = ()
@@ -56,6 +57,7 @@ class GeminiCliSettings(AgentSettings):
     output_characters: Annotated[int, Field(ge=0)] = 40_000
     compress_at: Annotated[float, Field(gt=0)] = 0.8
     mask_outputs: bool = False
+    redact: bool = True
     date: str | None = None
     config: dict[str, Any] = Field(default_factory=dict)
 
@@ -125,8 +127,8 @@ class GeminiCliHarness:
 
     def redaction(self) -> dict[str, Any]:
         """Keeps the session's key and address from the commands that it runs."""
-        blocked = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", *compile_cache.environment(""))
-        return {"enabled": True, "blocked": blocked, "allowed": tuple(self.settings.env)}
+        blocked = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_EXP", *compile_cache.environment(""))
+        return {"enabled": self.settings.redact, "blocked": blocked}
 
     def status(self, ended: Exit, turns: int) -> tuple[HarnessStatus, str]:
         """Its last event says how the run went; without one it did not come to an end of its own."""
