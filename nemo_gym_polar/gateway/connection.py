@@ -8,8 +8,6 @@ an answer. ASGI has no word for this, so the connection puts its own into the sc
 
 from __future__ import annotations
 
-import contextlib
-import os
 import socket
 import struct
 from collections.abc import Callable
@@ -20,9 +18,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _RESET = "polar.reset"
 _NO_LINGER = struct.pack("ii", 1, 0)
-BROKEN = b"\0broken\r\n"
-"""Ends an answer on a Unix socket, which has no reset: no chunk begins so, and a sandbox's way out (`runtimes/inside/
-forward.py`) makes a reset of it."""
 
 
 class AnswerBrokenError(Exception):
@@ -42,12 +37,13 @@ class ResettableProtocol(HttpToolsProtocol):
         scope["extensions"] = {_RESET: self.reset}
 
     def reset(self) -> None:
-        """Drop the connection at once; over TCP the peer sees a reset, over a Unix socket what stands for one."""
+        """Drop the connection at once; over TCP the peer sees a reset.
+
+        A Unix socket has none. There the last chunk is missing, of which a sandbox's way out (`runtimes/inside/
+        forward.py`) makes a reset.
+        """
         raw = self.transport.get_extra_info("socket")
-        if raw is not None and raw.family == socket.AF_UNIX:
-            with contextlib.suppress(OSError):
-                os.write(raw.fileno(), BROKEN)  # what the transport holds back is dropped, so not through it
-        elif raw is not None:
+        if raw is not None and raw.family != socket.AF_UNIX:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self.cycle.disconnected = True
         self.transport.abort()

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from nemo_gym_polar.gateway import connection
 from nemo_gym_polar.runtimes.inside import forward
 from nemo_gym_polar.runtimes.registry import GatewayAddress
 
@@ -103,20 +102,39 @@ def test_a_client_that_goes_away_is_felt_upstream(tmp_path: Path) -> None:
             assert upstream.recv(1) == b""
 
 
-def test_what_stands_for_a_reset_on_a_unix_socket_becomes_one(tmp_path: Path) -> None:
-    assert forward.BROKEN == connection.BROKEN
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "whole"),
+    [
+        ([HEAD, b"4\r\nhalf\r\n"], False),
+        ([HEAD], False),
+        ([HEAD, b"4\r\nhalf\r\n", b"0\r\n", b"\r\n"], True),
+        ([HEAD + b"4\r\nhalf\r\n0\r\n\r\n"], True),
+        ([b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfull"], True),
+        ([], True),
+    ],
+)
+def test_an_upstream_that_ends_within_an_answer_resets_the_client(
+    tmp_path: Path, sent: list[bytes], whole: bool
+) -> None:
     client, accepted = pair()
-    with socket.socket(socket.AF_UNIX) as listener:
+    with socket.socket(socket.AF_UNIX) as listener, client:
         listener.bind(str(tmp_path / "gateway.sock"))
         listener.listen()
         thread = threading.Thread(target=forward.join, args=(accepted, str(tmp_path / "gateway.sock")))
         thread.start()
         upstream, _ = listener.accept()
-        upstream.sendall(b"half an answer")
-        with client:
-            assert client.recv(100) == b"half an answer"
-            upstream.sendall(connection.BROKEN)
-            upstream.close()
-            thread.join(5)
+        client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        upstream.recv(100)
+        for data in sent:
+            upstream.sendall(data)
+            assert client.recv(len(data), socket.MSG_WAITALL) == data
+        upstream.close()
+        thread.join(5)
+        if whole:
+            assert client.recv(1) == b""
+        else:
             with pytest.raises(ConnectionResetError):
                 client.recv(1)

@@ -12,7 +12,8 @@ import struct
 
 CHUNK = 1 << 16
 ABORT = struct.pack("ii", 1, 0)
-BROKEN = b"\0broken\r\n"  # how the gateway ends an answer that is not whole: a Unix socket has no reset
+CHUNKED = b"transfer-encoding: chunked"
+LAST_CHUNK = b"0\r\n\r\n"
 
 
 def listen(port: int) -> socket.socket:
@@ -50,8 +51,26 @@ def join(client: socket.socket, gateway: str) -> None:
         upstream.close()
 
 
+class Answer:
+    """The gateway's answer to what was last asked. One that comes in chunks is whole when the empty one has come."""
+
+    def __init__(self) -> None:
+        self.tail = b""
+        self.chunked: bool | None = None
+
+    def add(self, data: bytes) -> None:
+        if self.chunked is None:
+            self.chunked = CHUNKED in data.lower()
+        self.tail = (self.tail + data[-len(LAST_CHUNK) :])[-len(LAST_CHUNK) :]
+
+    @property
+    def is_cut(self) -> bool:
+        return bool(self.chunked) and self.tail != LAST_CHUNK
+
+
 def relay(client: socket.socket, upstream: socket.socket) -> None:
-    """Copy both ways until the upstream ends or an end breaks, or the gateway says so (OSError)."""
+    """Copy both ways until the upstream ends. OSError if an end breaks, or the upstream ends within an answer."""
+    answer = Answer()
     other = {client.fileno(): (client, upstream), upstream.fileno(): (upstream, client)}
     poll = select.poll()
     for descriptor in other:
@@ -60,7 +79,11 @@ def relay(client: socket.socket, upstream: socket.socket) -> None:
         for descriptor, _ in poll.poll():
             source, sink = other[descriptor]
             data = source.recv(CHUNK)
-            if source is upstream and data.endswith(BROKEN):
+            if source is client:
+                answer = Answer()
+            elif data:
+                answer.add(data)
+            elif answer.is_cut:
                 raise ConnectionResetError
             if data:
                 sink.sendall(data)
