@@ -125,7 +125,10 @@ class Forest(TurnStore):
         if broken.cause is not Cause.HISTORY_REWRITTEN or broken.parent is None:
             return None
         match = quoting(self.turns, self.answer, broken.conversation)
-        if match is None or match.parent is None or not self._same_talk(match.parent, broken.parent):
+        if match is None or match.parent is None:
+            return None
+        asked_here = self[match.parent].parent == broken.parent
+        if not asked_here and not self._same_talk(match.parent, broken.parent):
             return None
         weigh_request(self, match)
         return replace(match, known=broken.known)

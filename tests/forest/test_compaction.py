@@ -47,6 +47,24 @@ def test_qwen_code_cuts_the_analysis_off_and_keeps_the_last_call() -> None:
     assert owned == [("main", (0,)), ("compaction", (1,)), ("compaction", (2, 3))]
 
 
+def test_qwen_code_sums_up_a_second_time() -> None:
+    """The history that it sums up then is not quite the one that it goes on with."""
+    world = World()
+    world.ask(TASK, assistant("", call("c1")))
+    first = world.ask([*TASK, assistant("", call("c1")), result("c1"), user("Sum up.")], assistant(SUMMARY), tools=())
+    begun = [TASK[0], user(SUMMARY), assistant("Got it.", call("c1")), result("c1")]
+    second = world.ask(begun, assistant("", call("c2")))
+    history = [user(f"Skills. {SUMMARY}"), *begun[2:], assistant("", call("c2")), result("c2"), user("Sum up.")]
+    more = f"{SUMMARY} Then it mended the parser."
+    third = world.ask([system("You sum up."), *history], assistant(more), tools=())
+    again = [TASK[0], user(more), assistant("Got it.", call("c2")), result("c2")]
+    last = world.ask(again, assistant("done"))
+    turns = (first, second, third, last)
+    assert [turn.edge for turn in turns] == [Edge.COMPACTION] * 4
+    assert [turn.parent for turn in turns] == [0, first.index, second.index, third.index]
+    assert checked(world) == [("main", (0,)), *(("compaction", (turn.index,)) for turn in turns)]
+
+
 def test_a_title_that_nobody_repeats_stays_beside_the_task() -> None:
     world = World()
     world.ask(TASK, assistant("", call("c1")))
