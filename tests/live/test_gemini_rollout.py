@@ -154,15 +154,14 @@ async def test_a_fault_in_the_middle_is_asked_again(opened: Opened, fault: Fault
     async with opened() as bench:
 
         def script(context: str) -> str:
-            bench.engine.delay = 0.0
             if "<tool_response>" not in context:
-                bench.engine.delay = 0.6 if late else 0.0
                 return shell(MAKE)
             if faults:
                 bench.engine.faults.append(faults.pop())
                 return "Lost."
             return "Done."
 
+        bench.engine.delay = 0.6 if late else 0.0  # a late answer begins with what keeps a stream alive
         bench.engine.script = script
         forest = await solve(bench)
         assert edges(forest) == [Edge.ROOT, Edge.CONTINUE]
