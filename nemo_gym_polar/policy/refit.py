@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""Puts new weights into a running engine by vLLM's HTTP calls, which the embedded engine answers too."""
+"""Puts new weights into a running engine: by vLLM's HTTP calls, which the embedded engine answers too, or SGLang's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import aiohttp
+
+InFlight = Literal["wait", "abort", "keep"]
 
 _PATIENCE = aiohttp.ClientTimeout(total=600)
 
@@ -22,32 +24,56 @@ async def load_weights(
     directory: Path,
     version: str,
     *,
-    in_flight: Literal["wait", "abort", "keep"] = "wait",
+    in_flight: InFlight = "wait",
     api_key: str | None = None,
+    sglang: bool = False,
 ) -> None:
     """Replace the weights of the engine at `url` by those of `directory` and stamp what it samples with `version`.
 
     `in_flight` says what becomes of answers being sampled: `wait` for their end, `abort` them, or `keep` them and go
     on under the new weights. Sampling goes on afterwards in any case, also when the new weights are refused. `api_key`
-    is for an engine that asks for one.
+    is for an engine that asks for one. `sglang` says that the engine is one; any other is asked as vLLM is.
     """
-    reload = _reload_call(directory)
+    replace = _replace_in_sglang if sglang else _replace_in_vllm
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     try:
         async with aiohttp.ClientSession(url, headers=headers, timeout=_PATIENCE) as session:
-            await _post(session, "/pause", {"mode": in_flight})
-            try:
-                await _post(session, "/collective_rpc", json=reload)
-                await _post(session, "/reset_prefix_cache")
-                await _post(session, "/update_weight_version", json={"new_version": version})
-            finally:
-                await _post(session, "/resume")
+            await replace(session, directory, version, in_flight)
     except (aiohttp.ClientError, TimeoutError) as error:
         raise RefitError(f"the engine at {url} can't be reached for new weights: {error}") from error
 
 
+async def _replace_in_vllm(session: aiohttp.ClientSession, directory: Path, version: str, in_flight: InFlight) -> None:
+    await _post(session, "/pause", {"mode": in_flight})
+    try:
+        await _post(session, "/collective_rpc", json=_reload_call(directory))
+        await _post(session, "/reset_prefix_cache")
+        await _post(session, "/update_weight_version", json={"new_version": version})
+    finally:
+        await _post(session, "/resume")
+
+
+async def _replace_in_sglang(
+    session: aiohttp.ClientSession, directory: Path, version: str, in_flight: InFlight
+) -> None:
+    """SGLang waits for the end of answers by itself; to keep them it must be paused, and reads their contexts again."""
+    update = _update_call(directory, version) | {"abort_all_requests": in_flight == "abort"}
+    if in_flight != "keep":
+        await _post(session, "/update_weights_from_disk", json=update)
+        return
+    await _post(session, "/pause_generation", json={"mode": "retract"})
+    try:
+        await _post(session, "/update_weights_from_disk", json=update)
+    finally:
+        await _post(session, "/continue_generation", json={})
+
+
 def _reload_call(directory: Path) -> dict[str, Any]:
     return {"method": "reload_weights", "kwargs": {"weights_path": str(directory.resolve())}}
+
+
+def _update_call(directory: Path, version: str) -> dict[str, Any]:
+    return {"model_path": str(directory.resolve()), "weight_version": version, "flush_cache": True}
 
 
 async def _post(

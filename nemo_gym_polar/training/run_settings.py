@@ -7,8 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
+from nemo_gym_polar.engines.base import Logprobs
 from nemo_gym_polar.gateway import GatewaySettings, SamplingProfile
 from nemo_gym_polar.rollouts.settings import PartialRule, RolloutSettings
 from nemo_gym_polar.rollouts.task import AgentSpec, BuilderSpec, EvaluatorSpec, RuntimeSpec
@@ -78,12 +79,15 @@ class PolicySettings(Settings):
 class EngineSettings(Settings):
     """What samples. Without `url`, the embedded engine is started on `device` with `threads`, for `sequences` at once.
 
-    With `url`, a running vLLM that takes weights (VLLM_SERVER_DEV_MODE=1) and sees the run's directory. `model` is the
-    name it serves; `renderer` and its options name the model's chat format. `port` is the gateway's, 0 a free one.
+    With `url`, a running engine that sees the run's directory: by `kind` a vLLM that takes weights
+    (VLLM_SERVER_DEV_MODE=1), or an SGLang. `model` is the name it serves; `renderer` and its options name the model's
+    chat format. `logprobs` says what the engine's log-probabilities are of, if it was started to report others than it
+    does by itself. `port` is the gateway's, 0 a free one.
     `in_flight` says what becomes of answers under way when new weights come.
     """
 
     name: str = "embedded"
+    kind: Literal["embedded", "vllm", "sglang"] = "embedded"
     url: str | None = None
     api_key: SecretStr | None = None
     model: str = "policy"
@@ -91,6 +95,7 @@ class EngineSettings(Settings):
     renderer_options: dict[str, Any] = Field(default_factory=lambda: {"enable_thinking": False})
     port: Annotated[int, Field(ge=0, le=65535)] = 0
     context_tokens: Count = 32768
+    logprobs: Logprobs | None = None
     sampling: SamplingProfile = SamplingProfile(max_tokens=96)
     timeout: Positive = 120.0
     in_flight: Literal["wait", "abort", "keep"] = "wait"
@@ -98,6 +103,12 @@ class EngineSettings(Settings):
     threads: Count = 1
     sequences: Count = 32
     startup_seconds: Positive = 180.0
+
+    @model_validator(mode="after")
+    def _others_are_running_already(self) -> EngineSettings:
+        if self.kind == "sglang" and not self.url:
+            raise ValueError("url is not set; an SGLang must be running: name it, such as http://127.0.0.1:30000")
+        return self
 
     @field_validator("sampling")
     @classmethod

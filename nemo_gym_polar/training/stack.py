@@ -42,6 +42,7 @@ class Stack:
             str(version),
             in_flight=self.settings.in_flight,
             api_key=key.get_secret_value() if key else None,
+            sglang=self.settings.kind == "sglang",
         )
 
 
@@ -94,6 +95,8 @@ def _gateway_engine(settings: EngineSettings, url: str, policy: Path) -> Mode:
     address = EngineAddress(
         urls=(url,),
         model=settings.model,
+        kind=settings.kind,
+        logprobs=settings.logprobs,
         tokenizer=str(policy),
         renderer=settings.renderer,
         renderer_options=settings.renderer_options,

@@ -61,6 +61,7 @@ def test_every_option_holds(choice: str) -> None:
     missing = {
         "evaluator=command": ["evaluator.config.command=true"],
         "engine=vllm": ["engine.url=http://127.0.0.1:1"],
+        "engine=sglang": ["engine.url=http://127.0.0.1:1"],
         "harness=shell": ["harness.settings.command=true"],
     }
     assert settings(choice, *missing.get(choice, []))

@@ -3,12 +3,13 @@
 """SGLang's wire: `/generate` and Chat Completions, as strict about requests as the real server is.
 
 What it samples is what `FakeEngine` samples. `sglext` is a newer server, which tells a chat's ids beside the choices;
-`chat_ids` False is a server that is too old to tell them.
+`chat_ids` False is a server that is too old to tell them. `controls` are the calls that changed its weights.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -28,12 +29,25 @@ _NO_LIMIT = 4096
 class FakeSGLang(FakeEngine):
     sglext: bool = False
     chat_ids: bool = True
+    controls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def _add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_post("/generate", self._native)
         router.add_post("/v1/chat/completions", self._chat)
         router.add_post("/tokenize", self._tokenize)
         router.add_get("/v1/models", self._models)
+        for name in ("pause_generation", "update_weights_from_disk", "continue_generation"):
+            router.add_post(f"/{name}", self._control)
+
+    async def _control(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        self.controls.append((request.path, body))
+        if "model_path" not in body:
+            return web.json_response({"status": "ok"})
+        if not _is_there(body["model_path"]):
+            return web.json_response({"success": False, "message": "no such model"}, status=400)
+        self.version = body["weight_version"]
+        return web.json_response({"success": True, "message": "Succeeded to update model weights."})
 
     async def _native(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -123,6 +137,10 @@ class FakeSGLang(FakeEngine):
             choice["meta_info"]["finish_reason"] = {"type": "abort", "message": "Abort in waiting queue"}
         else:
             _spoil_tokens(choice["meta_info"], choice, fault)
+
+
+def _is_there(directory: str) -> bool:
+    return Path(directory).is_dir()
 
 
 def _spoil_tokens(meta: dict[str, Any], choice: dict[str, Any], fault: Fault) -> None:
