@@ -79,17 +79,26 @@ def asked(conversation: Conversation) -> Wire:
 
 
 def answered(choice: Mapping[str, Any]) -> Message:
-    """The message of a choice as the server parsed it; a `TypeError` or `LookupError` where that is not readable."""
+    """The message of a choice as the server parsed it; `TypeError`, `LookupError` or `AttributeError` if unreadable."""
     wire = choice.get("message") or {}
     parts: list[Part] = []
     if reasoning := wire.get("reasoning") or wire.get("reasoning_content"):
-        parts.append(Reasoning(reasoning))
+        parts.append(Reasoning(_text(reasoning)))
     if text := wire.get("content"):
-        parts.append(Text(text))
+        parts.append(Text(_text(text)))
     for call in wire.get("tool_calls") or ():
         function = call["function"]
-        parts.append(ToolCall(call.get("id") or "", function["name"], function.get("arguments") or ""))
+        arguments = function.get("arguments") or ""
+        # SGLang allows itself an object where the API has text.
+        said = orjson.dumps(arguments).decode() if isinstance(arguments, dict) else _text(arguments)
+        parts.append(ToolCall(_text(call.get("id") or ""), _text(function["name"]), said))
     return Message("assistant", tuple(parts))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is no text")
+    return value
 
 
 def tools(declared: Iterable[Tool]) -> list[Wire]:
