@@ -13,6 +13,7 @@ from typing import Any
 
 from nemo_gym_polar.cli import doctor
 from nemo_gym_polar.engines.rendering import Rendering
+from nemo_gym_polar.harnesses.base import HarnessError
 from nemo_gym_polar.policy.corpus import seed_corpus
 from nemo_gym_polar.policy.tokenizer import chat_template, make_tokenizer, save_tokenizer
 from nemo_gym_polar.rollouts.errors import RolloutError
@@ -38,7 +39,7 @@ async def in_turn(
     for name in names:
         try:
             report = await try_harness(name, rendering, settings=settings, backend=backend, seconds=seconds)
-        except RolloutError as error:
+        except (HarnessError, RolloutError) as error:
             report = Report(name, 0.0, (Finding("installed", False, str(error)),))
         reports.append(report)
     return reports

@@ -92,7 +92,7 @@ class Policy:
 async def try_harness(
     name: str, rendering: Rendering, *, settings: Mapping[str, Any] | None = None, backend: str, seconds: float
 ) -> Report:
-    """Raises `RolloutError` if the harness can't be installed or configured."""
+    """Raises `HarnessError` if the harness can't be configured, `RolloutError` if it can't be installed."""
     began = time.monotonic()
     engine = ScriptedEngine(rendering.tokenizer, Policy(make_harness(name, settings).about.shell_tool))
     request = TaskRequest(
@@ -101,7 +101,7 @@ async def try_harness(
         timeout_seconds=seconds,
         agent=AgentSpec(harness=name, settings=dict(settings or {})),
         runtime=RuntimeSpec(backend=backend),
-        evaluator=EvaluatorSpec(config={"command": f"test $(grep -c '^line [123]$' {FILE}) = {TURNS}"}),
+        evaluator=EvaluatorSpec(config={"command": f'test "$(cat {FILE})" = "$(printf "line %d\\n" $(seq {TURNS}))"'}),
     )
     with tempfile.TemporaryDirectory(prefix="polar-check-") as directory:
         result = await session(TokensMode(engine, rendering), request, Path(directory))
@@ -138,7 +138,8 @@ def findings(result: SessionResult, served: Sequence[Served]) -> tuple[Finding, 
 
 
 def changed(evaluation: Mapping[str, Any]) -> str:
-    return f"{FILE} is not as it should be{': ' if evaluation.get('stderr') else ''}{evaluation.get('stderr', '')}"
+    why = str(evaluation.get("stderr") or "").strip()
+    return f"{FILE} is not as it should be{': ' if why else ''}{why}"
 
 
 def one_chain(result: SessionResult, served: Sequence[Served]) -> Finding:
