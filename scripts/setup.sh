@@ -4,6 +4,7 @@
 # Prepares a clone: .venv with the pinned packages, bubblewrap, the agent CLIs and the embedded policy. Needs python3
 # with pip; run again, it takes seconds. Settings:
 #
+#   POLAR_HARNESSES      the agent CLIs to install, by name, or `all` (default: pi)
 #   POLAR_CACHE_DIR      uv, the CLIs and the warm-started policy (default: nemo-gym-polar in the user's cache)
 #   POLAR_PYTHON         the interpreter for .venv, 3.12 or 3.13 (default: the first found, else uv's own download)
 #   POLAR_TORCH_BACKEND  `cpu` or `default`: which torch build (default: cpu on Linux without a GPU, if obtainable)
@@ -134,6 +135,13 @@ check_sandbox() {
     'isolation (runtime=local); install the package "bubblewrap" and allow unprivileged user namespaces'
 }
 
+install_harnesses() {
+  local names=()
+  read -ra names <<<"${POLAR_HARNESSES:-pi}"
+  if [ "${names[*]}" = all ]; then names=(--all); fi
+  "$venv/bin/polar" harness install "${names[@]}"
+}
+
 # The policy is named by what makes it. The answer is kept, since asking loads torch, which takes seconds.
 prepare_policy() {
   local stamp=$venv/.polar-policy want directory
@@ -153,6 +161,6 @@ lock
 get_uv
 update_venv
 check_sandbox
-"$venv/bin/polar" harness install pi
+install_harnesses
 prepare_policy
 say "ready after $((SECONDS - started)) s"

@@ -7,7 +7,7 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=env.sh
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-"$repo/scripts/setup.sh"
+POLAR_HARNESSES=all "$repo/scripts/setup.sh"
 
 cd "$repo"
 export PATH="$venv/bin:$PATH"
