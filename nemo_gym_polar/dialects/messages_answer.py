@@ -186,7 +186,8 @@ def model(name: str) -> bytes:
 
 
 def _model(name: str) -> dict[str, Any]:
-    return {"type": "model", "id": name, "display_name": name, "created_at": _UNKNOWN_DATE}
+    known = {"type": "model", "id": name, "display_name": name}
+    return {**known, "created_at": _UNKNOWN_DATE, "lifecycle": "active"}
 
 
 def error(failure: CallError) -> bytes:
