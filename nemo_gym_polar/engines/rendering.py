@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import orjson
 
 from nemo_gym_polar.chat import Conversation, Image, Message, Opaque, Part, Reasoning, Text, Tool, ToolCall, ToolResult
 from nemo_gym_polar.engines import openai_wire
 from nemo_gym_polar.engines.base import EngineError
 from nemo_gym_polar.engines.tokenizer import FileTokenizer
+from nemo_gym_polar.engines.written_calls import arguments_text
 from nemo_gym_polar.tokens import Int32
 
 _OPENING = 64  # tokens; more than any format needs to open an assistant turn
@@ -144,7 +144,7 @@ class Rendering:
         parts: list[Part] = [Reasoning(parsed.reasoning_content)] if parsed.reasoning_content else []
         if text := self._visible(parsed, ids, [call for call in parsed.tool_calls if call not in good]):
             parts.append(Text(text))
-        parts.extend(ToolCall(mint(), call.name or "", _arguments(call)) for call in good)
+        parts.extend(ToolCall(mint(), call.name or "", arguments_text(call.raw, call.arguments)) for call in good)
         return Message("assistant", tuple(parts))
 
     def reasoning_tokens(self, sampled: Int32, message: Message) -> int:
@@ -163,10 +163,6 @@ class Rendering:
             return call.raw
         start, end = call.token_span
         return self.tokenizer.decode(ids[start:end])
-
-
-def _arguments(call: ParsedCall) -> str:
-    return call.arguments if isinstance(call.arguments, str) else orjson.dumps(call.arguments or {}).decode()
 
 
 def _system_first(messages: Sequence[Message]) -> list[Message]:

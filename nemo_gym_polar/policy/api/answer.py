@@ -7,12 +7,12 @@ A tool call that can't be parsed stays in the content, so that the harness sees 
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nemo_gym_polar.engines.written_calls import arguments_text
 from nemo_gym_polar.policy.api.service import PolicyService
 
 # A value that is no JSON though its schema wants one is passed on as text, as vLLM does it.
@@ -54,14 +54,13 @@ def read_answer(
     return Answer(
         content=_cut(content, stopped_at),
         reasoning=_cut((parsed.reasoning_content or "").strip(), stopped_at),
-        tool_calls=[tool_call(call.name, call.arguments) for call in calls],
+        tool_calls=[tool_call(call.name, arguments_text(call.raw, call.arguments)) for call in calls],
     )
 
 
-def tool_call(name: str, arguments: Any) -> dict[str, Any]:
-    written = json.dumps(arguments, ensure_ascii=False)
+def tool_call(name: str, arguments: str) -> dict[str, Any]:
     identity = f"chatcmpl-tool-{uuid.uuid4().hex}"
-    return {"id": identity, "type": "function", "function": {"name": name, "arguments": written}}
+    return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _after_reasoning(service: PolicyService, tokens: Sequence[int], *, reasoned: bool) -> str:
