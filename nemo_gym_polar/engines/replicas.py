@@ -62,13 +62,15 @@ class Replicas:
             return Reply(response.status, await response.read(), _seconds(response.headers.get("retry-after")))
 
     async def get(self, path: str) -> Reply:
-        """A reply of the first replica; for questions whose answer is the same everywhere."""
-        try:
-            async with self._session().get(self.urls[0] + path, headers=self._headers) as response:
-                return Reply(response.status, await response.read(), None)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            message = f"No engine answered at {self.urls[0]} ({error or type(error).__name__})."
-            raise EngineError(message, fault="unreachable", status=503) from None
+        """A reply of the first replica that answers; for questions whose answer is the same everywhere."""
+        failures: list[str] = []
+        for url in self.urls:
+            try:
+                async with self._session().get(url + path, headers=self._headers) as response:
+                    return Reply(response.status, await response.read(), None)
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                failures.append(f"{url} ({error or type(error).__name__})")
+        raise EngineError(f"No engine answered at {'; '.join(failures)}.", fault="unreachable", status=503)
 
     def _pick(self, session: str) -> str:
         now = time.monotonic()

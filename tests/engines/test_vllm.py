@@ -87,6 +87,12 @@ async def test_check_says_which_engine_is_dead(engine: FakeEngine) -> None:
     await dead.close()
 
 
+async def test_one_replica_that_answers_is_enough(engine: FakeEngine) -> None:
+    client = VLLM(Replicas(["http://127.0.0.1:9", engine.url]), model="tiny")
+    await client.check()
+    await client.close()
+
+
 def reply(body: Any, status: int = 200) -> Reply:
     return Reply(status, orjson.dumps(body), None)
 
