@@ -32,7 +32,7 @@ from nemo_gym_polar.forest.matching import Answers, Match, follow, ignore_answer
 from nemo_gym_polar.forest.placement import Place, place
 from nemo_gym_polar.forest.store import TurnStore
 from nemo_gym_polar.forest.tree import Node
-from nemo_gym_polar.forest.turn import NO_SIDE_ARRAYS, Cause, Generation, Status, Turn
+from nemo_gym_polar.forest.turn import NO_SIDE_ARRAYS, Cause, Edge, Generation, Status, Turn
 
 
 class Forest(TurnStore):
@@ -127,7 +127,8 @@ class Forest(TurnStore):
         match = quoting(self.turns, self.answer, broken.conversation)
         if match is None or match.parent is None:
             return None
-        asked_here = self[match.parent].parent == broken.parent
+        summary = self[match.parent]
+        asked_here = summary.parent == broken.parent and summary.edge is not Edge.SUB_AGENT
         if not asked_here and not self._same_talk(match.parent, broken.parent):
             return None
         weigh_request(self, match)
