@@ -15,6 +15,7 @@ from nemo_gym_polar.forest.journal import recover
 from nemo_gym_polar.harnesses.pi import PACKAGE, PiHarness
 from nemo_gym_polar.rollouts.stages import Stage
 from nemo_gym_polar.rollouts.task import AgentSpec, EvaluatorSpec, RuntimeSpec, SessionStatus, TaskRequest
+from tests.support.agents import MAKE, Agent, answers, check_one_chain
 from tests.support.fake_engine import FakeEngine, bash
 from tests.support.rollouts import Stand, stand
 
@@ -62,6 +63,15 @@ async def test_files_change_and_tokens_are_kept(bench: Stand) -> None:
     assert trace.logprobs[trace.loss_mask].tolist() == expected
     (journal,) = bench.journals
     assert len(recover(journal).forest.turns) == 2
+
+
+@pytest.mark.parametrize("api", ["openai-responses", "anthropic-messages", "google-generative-ai"])
+async def test_every_other_api_that_pi_speaks_gives_one_chain(bench: Stand, api: str) -> None:
+    pi = Agent("pi", {"api": api})
+    bench.engine.script = answers("I look.\n" + pi.shell("ls -la"), pi.shell(MAKE), pi.shell("echo hi >> hello.txt"))
+    solved = await pi.solve(bench, "test $(grep -cx hi hello.txt) = 2")
+    assert len(solved.edges) == 4
+    check_one_chain(bench, solved)
 
 
 async def test_a_group_begins_with_one_prompt(bench: Stand) -> None:
