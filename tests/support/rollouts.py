@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,10 +95,14 @@ async def stand(
     context_tokens: int = 32768,
     renderer: str = "qwen3.5",
     thinking: bool = False,
+    engine_fields: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> AsyncIterator[Stand]:
-    """`context_tokens` is what the model is said to read: agents with a long prompt need more."""
-    mode = make_engine(engine_settings(engine, renderer=renderer, thinking=thinking))
+    """`context_tokens` is what the model is said to read: agents with a long prompt need more.
+
+    `engine_fields` are more settings of the engine, such as its kind.
+    """
+    mode = make_engine(engine_settings(engine, renderer=renderer, thinking=thinking, **engine_fields or {}))
     gateway_settings = GatewaySettings(journals=directory / "journals", header_grace=0.3, context_tokens=context_tokens)
     (directory / "journals").mkdir(parents=True, exist_ok=True)
     async with (
