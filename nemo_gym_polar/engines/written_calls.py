@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arguments of a tool call as the model wrote them, where the parser of `renderers` is not exact.
 
-In the XML form of the Qwen3-Coder and Qwen3.5 families it trims values, which takes the indentation from code, and passes
-over what is in no parameter, so that a call written wrongly looks like one without arguments. Here a value loses only the
-line breaks of the form itself, as with vLLM's parser, and a body that can't be read whole is passed on as text.
+In the XML form of the Qwen3-Coder and Qwen3.5 families it trims values, which takes the indentation from code, and it
+passes over what is in no parameter, so that a call written wrongly looks like one without arguments. Here a value loses
+only the line breaks of the form itself, as with vLLM's parser; a body that can't be read whole is passed on as text.
 """
 
 from __future__ import annotations
