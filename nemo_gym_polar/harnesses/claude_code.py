@@ -19,6 +19,7 @@ from pydantic import Field
 
 from nemo_gym_polar.harnesses import skills
 from nemo_gym_polar.harnesses.base import About, HarnessContext, HarnessStatus, Launch, Mount, ShellTool
+from nemo_gym_polar.harnesses.events import last
 from nemo_gym_polar.harnesses.install import NpmPackage
 from nemo_gym_polar.harnesses.settings import AgentSettings, McpServer, read
 from nemo_gym_polar.harnesses.stdin import fed
@@ -131,7 +132,7 @@ class ClaudeCodeHarness:
 
     def status(self, ended: Exit, turns: int) -> tuple[HarnessStatus, str]:
         """Its last event counts, and its exit code."""
-        result = last_result(ended.stdout)
+        result = last(ended.stdout, "result")
         trouble = f"claude failed: {said(result)}" if result.get("is_error") else ""
         if verdict := common(ended, turns, trouble):
             return verdict
@@ -155,18 +156,6 @@ def mcp(server: McpServer) -> dict[str, Any]:
         return {"type": "stdio", "command": server.command, "args": server.args, "env": server.env}
     kind = "sse" if server.transport == "sse" else "http"
     return {"type": kind, "url": server.url, "headers": server.headers}
-
-
-def last_result(output: bytes) -> dict[str, Any]:
-    """The event that says how the run ended, or {}."""
-    for line in reversed(output.splitlines()):
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and event.get("type") == "result":
-            return event
-    return {}
 
 
 def said(result: Mapping[str, Any]) -> str:

@@ -8,7 +8,6 @@ adds to the prompt what depends on the machine is off. Its last event says how a
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -18,8 +17,10 @@ from pydantic import Field, field_validator
 
 from nemo_gym_polar.harnesses import skills, toml
 from nemo_gym_polar.harnesses.base import About, HarnessContext, HarnessStatus, Launch, Mount, ShellTool
+from nemo_gym_polar.harnesses.events import last
 from nemo_gym_polar.harnesses.install import NpmPackage
 from nemo_gym_polar.harnesses.settings import AgentSettings, McpServer, read
+from nemo_gym_polar.harnesses.stdin import fed
 from nemo_gym_polar.harnesses.verdict import common, described
 from nemo_gym_polar.runtimes.base import Exit
 
@@ -32,7 +33,6 @@ BUILDS = {
 KEY = "POLAR_API_KEY"
 PROVIDER = "polar"
 MODEL = "polar-policy"
-STDIN = 'file=$1; shift; exec "$@" < "$file"'
 FLAGS = ("--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "--json")
 # Off unless `features` says otherwise: what needs OpenAI's servers, a person, or more of the prompt than it is worth.
 OFF = (
@@ -46,6 +46,7 @@ OFF = (
     "shell_snapshot",
     "tool_suggest",
 )
+TURN_ENDS = ("turn.completed", "turn.failed", "error")
 CUT = "Incomplete response returned, reason: max_output_tokens"
 _COMPACT_AT = 0.8  # of the context; the rest is room for an answer and what its calls return
 
@@ -107,8 +108,7 @@ class CodexHarness:
             config: toml.document(self.configuration(context)).encode(),
             instruction: context.instruction.encode(),
         }
-        argv = ("sh", "-c", STDIN, "sh", instruction, *self.command())
-        argv = skills.linked(argv, self.settings.skills, str(home / ".agents" / "skills"))
+        argv = skills.linked(fed(self.command(), instruction), self.settings.skills, str(home / ".agents" / "skills"))
         env = {"CODEX_HOME": str(home / ".codex"), KEY: context.secret, **self.settings.env}
         return Launch(argv, env, files)
 
@@ -152,7 +152,7 @@ class CodexHarness:
     def status(self, ended: Exit, turns: int) -> tuple[HarnessStatus, str]:
         """Its last event about a turn counts, and its exit code. An answer that was cut ends Codex with an error, but
         that is the policy's doing: the run counts."""
-        event = last_of_a_turn(ended.stdout)
+        event = last(ended.stdout, *TURN_ENDS)
         trouble = f"codex failed: {said(event)}" if event.get("type") in ("turn.failed", "error") else ""
         if verdict := common(ended, turns, trouble):
             return verdict
@@ -167,18 +167,6 @@ def mcp(server: McpServer) -> dict[str, Any]:
     if server.transport == "stdio":
         return {"command": server.command, "args": server.args, "env": server.env}
     return {"url": server.url, "http_headers": server.headers}
-
-
-def last_of_a_turn(output: bytes) -> dict[str, Any]:
-    """The last event that says how a turn ended, or {}."""
-    for line in reversed(output.splitlines()):
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and event.get("type") in ("turn.completed", "turn.failed", "error"):
-            return event
-    return {}
 
 
 def said(event: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ which asks the model about itself. Its exit code is 0 for an empty answer too, s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from pydantic import Field
 
 from nemo_gym_polar.harnesses import compile_cache, node, skills
 from nemo_gym_polar.harnesses.base import About, HarnessContext, HarnessStatus, Launch, Mount, ShellTool
+from nemo_gym_polar.harnesses.events import events
 from nemo_gym_polar.harnesses.install import NpmPackage
 from nemo_gym_polar.harnesses.settings import AgentSettings, McpServer, read
 from nemo_gym_polar.harnesses.stdin import fed
@@ -176,12 +177,3 @@ def verdict(output: bytes) -> tuple[dict[str, Any], str]:
     error = result.get("error") or {}
     said = error.get("message") or (failures[-1] if failures else "no message")
     return result, f"gemini ended with «{error.get('type', 'error')}»: {said[:300]}"
-
-
-def events(output: bytes) -> Iterator[dict[str, Any]]:
-    for line in output.splitlines():
-        if line.startswith(b"{"):
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue

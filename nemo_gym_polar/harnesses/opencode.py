@@ -9,7 +9,7 @@ model's context is full; it does not prune old tool results, which would break t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from pydantic import Field
 
 from nemo_gym_polar.harnesses import skills
 from nemo_gym_polar.harnesses.base import About, HarnessContext, HarnessStatus, Launch, Mount, ShellTool
+from nemo_gym_polar.harnesses.events import events
 from nemo_gym_polar.harnesses.install import NpmPackage
 from nemo_gym_polar.harnesses.settings import AgentSettings, McpServer, read
 from nemo_gym_polar.harnesses.stdin import fed
@@ -160,14 +161,3 @@ def message(error: Any) -> str:
     told = data.get("message") if isinstance(data, dict) else None
     name = error.get("name") if isinstance(error, dict) else None
     return str(told or name or error)[:300]
-
-
-def events(output: bytes) -> Iterator[dict[str, Any]]:
-    """The JSON lines of the output's tail; the first may be cut."""
-    for line in output.splitlines():
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict):
-            yield event

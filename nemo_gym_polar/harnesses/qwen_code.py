@@ -17,6 +17,7 @@ from pydantic import Field
 
 from nemo_gym_polar.harnesses import compile_cache, node, skills
 from nemo_gym_polar.harnesses.base import About, HarnessContext, HarnessStatus, Launch, Mount, ShellTool
+from nemo_gym_polar.harnesses.events import last
 from nemo_gym_polar.harnesses.install import NpmPackage
 from nemo_gym_polar.harnesses.settings import AgentSettings, McpServer, read
 from nemo_gym_polar.harnesses.stdin import fed
@@ -106,7 +107,7 @@ class QwenCodeHarness:
 
     def status(self, ended: Exit, turns: int) -> tuple[HarnessStatus, str]:
         """Its last event says how the run went; without one it did not come to an end of its own."""
-        result = last_result(ended.stdout)
+        result = last(ended.stdout, "result")
         trouble = f"qwen ended with «{result.get('subtype')}»: {said(result)}" if result.get("is_error") else ""
         if verdict := common(ended, turns, trouble):
             return verdict
@@ -122,18 +123,6 @@ def mcp(server: McpServer) -> dict[str, Any]:
         return {"command": server.command, "args": server.args, "env": server.env}
     url = "httpUrl" if server.transport == "streamable-http" else "url"
     return {url: server.url, "headers": server.headers}
-
-
-def last_result(output: bytes) -> dict[str, Any]:
-    """The event that ends a run, or {}."""
-    for line in reversed(output.splitlines()):
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and event.get("type") == "result":
-            return event
-    return {}
 
 
 def said(result: Mapping[str, Any]) -> str:
