@@ -16,7 +16,7 @@ EngineKind = Literal["vllm", "embedded", "sglang", "nemo_rl", "openai"]
 _RENDER_THEMSELVES = ("nemo_rl", "openai")
 _LOGPROBS: dict[EngineKind, Logprobs] = {
     "vllm": "raw",
-    "embedded": "raw",
+    "embedded": "processed",
     "sglang": "scaled",
     "nemo_rl": "processed",
     "openai": "raw",
@@ -26,11 +26,11 @@ _LOGPROBS: dict[EngineKind, Logprobs] = {
 class EngineSettings(BaseModel):
     """Where the engine is and how to ask it.
 
-    `kind` is what runs at `urls`; the embedded policy speaks vLLM's API. `mode` is `tokens` by default, and `chat` for
-    the kinds that render themselves. `tokenizer` is a directory that holds the model's tokenizer.json; `renderer` and
-    `renderer_options` name its chat format in `renderers`. All three are for tokens mode only. `logprobs` says what the
-    engine's log-probabilities are of, if it was started to report others than it does by itself. `helpers` are frozen
-    models by the alias that a harness asks for.
+    `kind` is what runs at `urls`; the embedded policy speaks vLLM's API, but reports other log-probabilities. `mode` is
+    `tokens` by default, and `chat` for the kinds that render themselves. `tokenizer` is a directory that holds the
+    model's tokenizer.json; `renderer` and `renderer_options` name its chat format in `renderers`. All three are for
+    tokens mode only. `logprobs` says what the engine's log-probabilities are of, if it was started to report others
+    than it does by itself. `helpers` are frozen models by the alias that a harness asks for.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -24,7 +24,7 @@ WHERE: dict[str, Any] = {"urls": ("http://127.0.0.1:9",), "model": "m"}
     ("kind", "client", "logprobs"),
     [
         ("vllm", VLLM, "raw"),
-        ("embedded", VLLM, "raw"),
+        ("embedded", VLLM, "processed"),
         ("sglang", SGLang, "scaled"),
         ("openai", OpenAI, "raw"),
         ("nemo_rl", NeMoRL, "processed"),

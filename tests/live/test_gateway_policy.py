@@ -16,9 +16,10 @@ from tokenizers import Tokenizer
 from transformers import Qwen3ForCausalLM
 
 from nemo_gym_polar.engines.factory import EngineSettings, make_engine
+from nemo_gym_polar.engines.settings import EngineKind
 from nemo_gym_polar.forest.builders import build
 from nemo_gym_polar.forest.trace import Trace
-from nemo_gym_polar.forest.turn import Edge
+from nemo_gym_polar.forest.turn import Edge, Flag
 from nemo_gym_polar.gateway import Gateway, GatewaySettings, SamplingProfile, Session, serve
 from nemo_gym_polar.policy.corpus import seed_corpus
 from nemo_gym_polar.policy.process import EngineProcess
@@ -50,15 +51,23 @@ async def process(directories: list[Path], tmp_path: Path) -> AsyncIterator[Engi
         yield process
 
 
-def gateway(process: EngineProcess, directory: Path, journals: Path, mode: Literal["tokens", "chat"]) -> Gateway:
+def gateway(
+    process: EngineProcess,
+    directory: Path,
+    journals: Path,
+    mode: Literal["tokens", "chat"],
+    kind: EngineKind = "embedded",
+    temperature: float = 1.0,
+) -> Gateway:
     engine = EngineSettings(
+        kind=kind,
         urls=(process.url,),
         model="policy",
         mode=mode,
         tokenizer=str(directory),
         renderer_options={"enable_thinking": False},
     )
-    profile = SamplingProfile(max_tokens=24)
+    profile = SamplingProfile(max_tokens=24, temperature=temperature)
     return Gateway(make_engine(engine), GatewaySettings(journals=journals, sampling=profile))
 
 
@@ -125,14 +134,45 @@ async def test_both_modes_read_the_same_prompt(process: EngineProcess, directori
         result("c", "(no output)"),
     ]
     contexts = []
-    modes: tuple[Literal["tokens", "chat"], ...] = ("tokens", "chat")
-    for mode in modes:
+    ways: list[tuple[EngineKind, Literal["tokens", "chat"]]] = [
+        ("embedded", "tokens"),
+        ("embedded", "chat"),
+        ("openai", "tokens"),
+        ("openai", "chat"),
+    ]
+    for kind, mode in ways:
         async with (
-            gateway(process, directories[0], tmp_path / mode, mode) as stand,
+            gateway(process, directories[0], tmp_path / kind / mode, mode, kind) as stand,
             serve(stand) as server,
             aiohttp.ClientSession() as client,
         ):
             session = await stand.open()
             await ask(client, server.url, session, history)
             contexts.append(session.forest.context(0).tolist())
-    assert contexts[0] == contexts[1]
+    assert all(context == contexts[0] for context in contexts)
+
+
+@pytest.mark.parametrize(("kind", "flags"), [("embedded", set()), ("vllm", {Flag.TEMPERATURE})])
+async def test_its_logprobs_are_of_the_temperature_that_it_sampled_at(
+    process: EngineProcess,
+    policies: list[Qwen3ForCausalLM],
+    directories: list[Path],
+    tmp_path: Path,
+    kind: EngineKind,
+    flags: set[Flag],
+) -> None:
+    """So such turns are trained on, unless the engine is taken for one that reports them as if at 1."""
+    async with (
+        gateway(process, directories[0], tmp_path / "j", "tokens", kind, temperature=0.5) as stand,
+        serve(stand) as server,
+        aiohttp.ClientSession() as client,
+    ):
+        session = await stand.open()
+        await ask(client, server.url, session, [user("Say something.")])
+        (turn,) = session.forest.turns
+    assert turn.flags == flags
+    tokens = torch.from_numpy(session.forest.tokens(0).astype(np.int64))
+    with torch.no_grad():
+        logits = policies[0](tokens[None]).logits[0].float()[turn.context_length - 1 : -1]
+    drawn = torch.log_softmax(logits / 0.5, -1).gather(1, tokens[turn.context_length :, None])
+    assert np.abs(drawn[:, 0].numpy() - turn.logprobs).max() < 1e-4
