@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -14,7 +15,7 @@ from nemo_gym_polar.engines.helpers import HelperSettings
 EngineKind = Literal["vllm", "embedded", "sglang", "nemo_rl", "openai"]
 
 _RENDER_THEMSELVES = ("nemo_rl", "openai")
-_LOGPROBS: dict[EngineKind, Logprobs] = {
+USUAL_LOGPROBS: Mapping[EngineKind, Logprobs] = {
     "vllm": "raw",
     "embedded": "processed",
     "sglang": "scaled",
@@ -72,4 +73,4 @@ class EngineSettings(BaseModel):
     @property
     def meaning(self) -> Logprobs:
         """What the engine's log-probabilities are of."""
-        return self.logprobs or _LOGPROBS[self.kind]
+        return self.logprobs or USUAL_LOGPROBS[self.kind]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from nemo_gym_polar.engines.base import Logprobs
+from nemo_gym_polar.engines.settings import USUAL_LOGPROBS
 from nemo_gym_polar.gateway import GatewaySettings, SamplingProfile
 from nemo_gym_polar.rollouts.settings import PartialRule, RolloutSettings
 from nemo_gym_polar.rollouts.task import AgentSpec, BuilderSpec, EvaluatorSpec, RuntimeSpec
@@ -108,6 +109,15 @@ class EngineSettings(Settings):
     def _others_are_running_already(self) -> EngineSettings:
         if self.kind == "sglang" and not self.url:
             raise ValueError("url is not set; an SGLang must be running: name it, such as http://127.0.0.1:30000")
+        return self
+
+    @model_validator(mode="after")
+    def _reports_what_was_drawn(self) -> EngineSettings:
+        if (self.logprobs or USUAL_LOGPROBS[self.kind]) == "raw" and self.sampling.temperature != 1.0:
+            raise ValueError(
+                f"sampling.temperature={self.sampling.temperature} is not in the log-probabilities that this engine "
+                "reports; sample at 1, or start it with --logprobs-mode processed_logprobs and set logprobs=processed"
+            )
         return self
 
     @field_validator("sampling")

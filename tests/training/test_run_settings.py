@@ -35,6 +35,7 @@ def test_sampling_reaches_the_gateway() -> None:
         ({"engine": {"sampling": {"top_p": 0.9}}}, "top_p=0.9 cuts off"),
         ({"engine": {"sampling": {"top_k": 20}}}, "top_k=20 cuts off"),
         ({"engine": {"kind": "sglang"}}, "an SGLang must be running"),
+        ({"engine": {"kind": "vllm", "sampling": {"temperature": 0.7}}}, "set logprobs=processed"),
         ({"engine": {"sampling": {"temperature": 0}}}, "temperature=0 gives every sample"),
         ({"env": {"group": 3}}, r"env\.group\n  Extra inputs"),
         ({"trainer": {"optimizer": {"lr": -1}}}, r"trainer\.optimizer\.lr"),
