@@ -16,7 +16,7 @@ from tests.support.commands import run_command
 def test_help_lists_the_groups(tmp_path: Path) -> None:
     ended = run_command(tmp_path, "nemo-rl", "train", "--help")
     assert ended.returncode == 0
-    for choice in ("env=polar", "runtime=bubblewrap | local", "harness=pi", "trainer=grpo"):
+    for choice in ("env=polar", "runtime=bubblewrap | local", "opencode | pi | qwen_code", "trainer=grpo"):
         assert choice in ended.stdout
 
 

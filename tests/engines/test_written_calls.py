@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nemo_gym_polar.engines.written_calls import arguments_text
 
-plain = st.text(st.characters(exclude_characters="<>"), max_size=40)
+plain = st.text(st.characters(codec="utf-8", exclude_characters="<>"), max_size=40)
 
 
 def written(**arguments: str) -> str:

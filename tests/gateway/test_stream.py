@@ -44,7 +44,7 @@ async def test_a_stream_says_what_was_sampled_in_several_deltas(stand: Bench) ->
     assert len(calls) > 2
     assert calls[0]["function"]["name"] == "bash"
     arguments = "".join(call["function"]["arguments"] for call in calls)
-    assert orjson.loads(arguments) == {"command": command.strip()}
+    assert orjson.loads(arguments) == {"command": command}
     assert chunks[-2]["choices"][0]["finish_reason"] == "tool_calls"
     assert chunks[-1]["choices"] == []
     turn = session.forest[0]
