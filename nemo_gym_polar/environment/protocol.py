@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, FiniteFloat
 
 from nemo_gym_polar.chat import Sampling
 from nemo_gym_polar.forest.trace import Trace, TraceKind
+from nemo_gym_polar.forest.turn import Edge
 from nemo_gym_polar.rollouts.task import BuilderSpec, SessionStatus
 
 
@@ -67,12 +68,15 @@ class WireTrace(BaseModel):
     turns: tuple[int, ...]
     parent: int | None
     shared_prefix: int
+    edge: Edge
+    chain_digest: str
     finish_reason: str
 
     @classmethod
     def of(cls, trace: Trace) -> Self:
         arrays = {name: getattr(trace, name).tolist() for name in ("token_ids", "loss_mask", "logprobs")}
-        names = ("session_id", "index", "kind", "turns", "parent", "shared_prefix", "finish_reason")
+        plain = ("session_id", "index", "kind", "turns", "finish_reason")
+        names = (*plain, "parent", "shared_prefix", "edge", "chain_digest")
         return cls.model_construct(**arrays, **{name: getattr(trace, name) for name in names})
 
     def trace(self) -> Trace:

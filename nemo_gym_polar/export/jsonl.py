@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import orjson
 
+from nemo_gym_polar.forest.digests import trace_digest
 from nemo_gym_polar.forest.trace import Trace
+from nemo_gym_polar.forest.turn import Edge
 from nemo_gym_polar.tokens import Bool, VersionSpan
 
 LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
@@ -54,6 +56,10 @@ def encode_trace(trace: Trace) -> dict[str, Any]:
         "turns": trace.turns,
         "parent": trace.parent,
         "shared_prefix": trace.shared_prefix,
+        "edge": trace.edge,
+        "group": trace.group,
+        "chain_digest": trace.chain_digest,
+        "digest": trace_digest(trace),
         "finish_reason": trace.finish_reason,
         "reward": trace.reward,
         "weight": trace.weight,
@@ -83,6 +89,9 @@ def decode_trace(row: Mapping[str, Any]) -> Trace:
         versions=tuple(VersionSpan(*span) for span in row["versions"]),
         parent=row["parent"],
         shared_prefix=row["shared_prefix"],
+        edge=Edge(row.get("edge", Edge.ROOT)),
+        group=row.get("group"),
+        chain_digest=row.get("chain_digest", ""),
         finish_reason=row["finish_reason"],
         reward=row["reward"],
         weight=row["weight"],

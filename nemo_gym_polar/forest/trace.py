@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from nemo_gym_polar.forest.turn import Edge
 from nemo_gym_polar.tokens import Bool, Float32, Int32, VersionSpan
 
 TraceKind = Literal["main", "sub_agent", "compaction", "side_call"]
@@ -17,9 +18,11 @@ class Trace:
     """Token ids, loss mask and behaviour log-probabilities of one chain, all of length T.
 
     `loss_mask` is True exactly on tokens that the policy sampled and that this trace owns; `logprobs` is 0.0 elsewhere.
-    `turns` are the forest indices of the owned turns, `versions` cover the masked tokens only, `parent` and
-    `shared_prefix` say how many leading tokens are another trace's. `reward` is None until an evaluator has spoken;
-    `weight` is this trace's share of its session.
+    `turns` are the forest indices of the owned turns, `versions` cover the masked tokens only. The first
+    `shared_prefix` tokens are those of trace `parent`; `edge` says why this one parts from it there, or begins at all.
+    `group` names the task whose sessions are compared, None until a rollout says. `reward` is None until an evaluator
+    has spoken; `weight` is this trace's share of its session. `chain_digest` is the last owned turn's, in hex: it
+    chains the tokens of all turns before it, and so ties the trace to its journal.
     """
 
     session_id: str
@@ -32,6 +35,9 @@ class Trace:
     versions: tuple[VersionSpan, ...] = ()
     parent: int | None = None
     shared_prefix: int = 0
+    edge: Edge = Edge.ROOT
+    group: str | None = None
+    chain_digest: str = ""
     finish_reason: str = "stop"
     reward: float | None = None
     weight: float = 1.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from fastapi import APIRouter, Depends, Header, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from nemo_gym_polar.forest.builders import build
+from nemo_gym_polar.forest.digests import trace_digest
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.gateway.gateway import Gateway, UnknownSessionError
@@ -120,4 +122,6 @@ def write_traces(forest: Forest, directory: Path) -> SessionFinished:
 
 
 def _line(trace: Trace) -> bytes:
-    return orjson.dumps(trace, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
+    row = {item.name: getattr(trace, item.name) for item in fields(trace)}
+    digest = {"digest": trace_digest(trace)}
+    return orjson.dumps({**row, **digest}, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)

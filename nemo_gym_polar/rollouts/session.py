@@ -210,6 +210,8 @@ class SessionRun:
         if self.cancelled:
             self.status, self.error = SessionStatus.CANCELLED, "cancelled"
         reward = scoring.apply(self.score, self.collected.traces, self.rule, self.dropped)
+        for trace in self.collected.traces:
+            trace.group = self.plan.request.task_id
         return SessionResult(
             session_id=self.session.id if self.session else "",
             task_id=self.plan.request.task_id,

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym_polar.export.jsonl import decode_trace, encode_trace, read_traces, spans, write_traces
+from nemo_gym_polar.forest.digests import trace_digest
 from nemo_gym_polar.forest.trace import Trace
+from nemo_gym_polar.forest.turn import Edge
 from nemo_gym_polar.tokens import VersionSpan
 
 
@@ -31,6 +33,9 @@ def make(mask: list[bool], logprobs: list[float] | None = None) -> Trace:
         versions=(VersionSpan("7", 0, len(mask)),),
         parent=2,
         shared_prefix=5,
+        edge=Edge.COMPACTION,
+        group="task-1",
+        chain_digest="ab12",
         finish_reason="length",
         reward=0.5,
         weight=0.25,
@@ -55,6 +60,7 @@ def test_a_trace_comes_back_bit_for_bit(data: st.DataObject) -> None:
     trace = make(mask, data.draw(st.lists(number, min_size=sum(mask), max_size=sum(mask))))
     line = orjson.dumps(encode_trace(trace), option=orjson.OPT_SERIALIZE_NUMPY)
     assert equal(decode_trace(orjson.loads(line)), trace)
+    assert orjson.loads(line)["digest"] == trace_digest(trace)
 
 
 @given(st.lists(st.booleans(), max_size=40))

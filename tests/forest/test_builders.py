@@ -12,6 +12,7 @@ import pytest
 from nemo_gym_polar.forest.builders import Build, Options, build, register, resolve
 from nemo_gym_polar.forest.errors import BuilderError
 from nemo_gym_polar.forest.store import TurnStore
+from nemo_gym_polar.forest.turn import Cause, Edge, Status
 from tests.forest.invariants import check_build, sampled
 from tests.forest.world import World, assistant, call, result, system, user
 
@@ -36,13 +37,47 @@ def test_chains_share_ancestors_but_own_them_once() -> None:
     world = branched()
     made = build(world.forest)
     check_build(world, made)
-    assert [(trace.kind, trace.turns, trace.parent) for trace in made.traces] == [
-        ("main", (0, 1, 2), None),
-        ("main", (3,), 0),
-        ("sub_agent", (4,), 0),
+    assert [(trace.kind, trace.turns, trace.parent, trace.edge) for trace in made.traces] == [
+        ("main", (0, 1, 2), None, Edge.ROOT),
+        ("main", (3,), 0, Edge.CONTINUE),
+        ("sub_agent", (4,), 0, Edge.SUB_AGENT),
     ]
+    assert [trace.chain_digest for trace in made.traces] == [world.forest[tip].digest.hex() for tip in (2, 3, 4)]
     assert made.traces[1].shared_prefix == world.forest[0].length
     assert made.dropped == {"side_call": sampled(world.calls, 5)}
+
+
+def test_the_edge_of_a_trace_is_found_past_turns_that_nobody_owns() -> None:
+    world = World()
+    spawning = assistant("", call("c0", '{"prompt": "look around here"}', "task"))
+    world.ask(TASK, spawning)
+    inner, answer = [system("Helper."), user("look around here")], assistant("", call("c1"))
+    lost = world.ask(inner, answer)
+    world.ask([*inner, answer, result("c1")], assistant("found it"))
+    world.forest.mark(lost.index, status=Status.PARTIAL)
+    made = build(world.forest, config={"sub_agent": "train"})
+    assert [(trace.turns, trace.parent, trace.edge) for trace in made.traces] == [
+        ((0,), None, Edge.ROOT),
+        ((2,), 0, Edge.SUB_AGENT),
+    ]
+    assert world.forest[2].edge is Edge.CONTINUE
+
+
+def test_a_broken_chain_and_a_second_answer_are_told_apart() -> None:
+    world = World(mode="chat")
+    first = assistant("", call("c0", '{"command":  "ls"}'))
+    world.ask(TASK, first)
+    world.ask(TASK, assistant("no"))
+    world.ask([*TASK, first, result("c0")], assistant("done"))
+    world.forest.mark(0, status=Status.KEPT)
+    world.forest.mark(1, status=Status.KEPT)
+    made = build(world.forest)
+    assert {trace.turns: (trace.parent, trace.edge) for trace in made.traces} == {
+        (0,): (None, Edge.ROOT),
+        (1,): (0, Edge.RETRY),
+        (2,): (0, Edge.ROOT),
+    }
+    assert world.forest[2].cause is Cause.ARGUMENTS_CHANGED
 
 
 def test_the_main_chain_alone() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym_polar.forest.digests import trace_digest
 from nemo_gym_polar.forest.journal import recover
 from nemo_gym_polar.rollouts.settings import PartialRule
 from nemo_gym_polar.rollouts.task import SessionResult, SessionStatus, TaskRequest
@@ -56,6 +57,11 @@ async def test_what_is_written(bench: Stand) -> None:
     assert trace["token_ids"] == session.traces[0].token_ids.tolist()
     assert trace["loss_mask"] == session.traces[0].loss_mask.tolist()
     assert len(trace["logprobs"]) == len(trace["token_ids"])
+    assert (trace["group"], trace["edge"], trace["digest"]) == (
+        session.task_id,
+        "root",
+        trace_digest(session.traces[0]),
+    )
     (journal,) = bench.journals
     assert recover(journal).closed == {
         "harness": {"exit_code": 0, "killed_for": "", "seconds": pytest.approx(1, abs=9)}

@@ -13,8 +13,15 @@ import numpy as np
 from nemo_gym_polar.forest.builders.base import Build, Options, Rule
 from nemo_gym_polar.forest.store import TurnStore
 from nemo_gym_polar.forest.trace import Trace
-from nemo_gym_polar.forest.turn import Flag, Status, Turn
+from nemo_gym_polar.forest.turn import Edge, Flag, Status, Turn
 from nemo_gym_polar.tokens import VersionSpan
+
+_MOST_TELLING = (
+    (Edge.SUB_AGENT, Edge.COMPACTION, Edge.SIDE_CALL),
+    (Edge.ROOT,),
+    (Edge.RETRY,),
+    (Edge.CONTINUE,),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ def _trace(
     if rule is Rule.DROP:
         return None
     tokens = store.tokens(plan.tip.index)[: options.max_tokens]
-    parent, shared = _parent(store, plan, owners)
+    parent, shared, edge = _parent(store, plan, owners)
     trace = Trace(
         session_id=store.session_id,
         index=index,
@@ -72,6 +79,8 @@ def _trace(
         turns=tuple(turn.index for turn in plan.owned),
         parent=parent,
         shared_prefix=min(shared, len(tokens)),
+        edge=edge,
+        chain_digest=plan.owned[-1].digest.hex(),
         finish_reason=plan.tip.finish_reason if len(tokens) == plan.tip.length else "length",
     )
     return trace if rule is Rule.MASK or _put_loss(trace, plan, dropped) else None
@@ -103,13 +112,19 @@ def _spans(turn: Turn, kept: int) -> Iterable[VersionSpan]:
     ]
 
 
-def _parent(store: TurnStore, plan: Plan, owners: dict[int, int]) -> tuple[int | None, int]:
-    """The trace that this one branches from, and how many leading tokens the two share."""
+def _parent(store: TurnStore, plan: Plan, owners: dict[int, int]) -> tuple[int | None, int, Edge]:
+    """The trace that this one branches from, how many leading tokens the two share, and the edge between them."""
     turn = plan.owned[0]
-    shared = turn.shared
+    shared, way = turn.shared, [turn.edge]
     while turn.parent is not None:
         turn = store[turn.parent]
         if turn.index in owners:
-            return owners[turn.index], shared
+            return owners[turn.index], shared, _telling(way)
         shared = min(shared, turn.shared)
-    return None, 0
+        way.append(turn.edge)
+    return None, 0, _telling(way)
+
+
+def _telling(way: list[Edge]) -> Edge:
+    """The edge nearest to a trace's first turn that says most; turns that nobody owns may lie between two traces."""
+    return next(edge for likewise in _MOST_TELLING for edge in way if edge in likewise)
