@@ -8,7 +8,7 @@ import json
 import time
 from dataclasses import asdict
 from importlib.util import find_spec
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -16,6 +16,10 @@ from rich.table import Table
 
 from nemo_gym_polar.cli.errors import FAILED, UsageError
 
+if TYPE_CHECKING:
+    from nemo_gym_polar.conformance import Subject
+
+UNAUTHORIZED = 401
 CLIENTS = {"openai": "openai", "anthropic": "anthropic", "google.genai": "google-genai"}
 
 
@@ -36,9 +40,11 @@ def conformance(
     known = sorted({case.dialect for case in CASES})
     if unknown := set(dialect or ()) - set(known):
         raise UsageError(f"--dialect {sorted(unknown)[0]!r} is unknown; choose from {', '.join(known)}")
+    subject = Subject(url.rstrip("/"), key, model)
+    _require_answer(subject)
     began = time.monotonic()
     cases = [case for case in CASES if not dialect or case.dialect in dialect]
-    outcomes = list(run_cases(Subject(url.rstrip("/"), key, model), cases))
+    outcomes = list(run_cases(subject, cases))
     failed = [outcome for outcome in outcomes if not outcome.ok]
     if as_json:
         typer.echo(json.dumps([asdict(outcome) for outcome in outcomes], indent=2))
@@ -51,6 +57,20 @@ def conformance(
         typer.echo(f"{len(outcomes) - len(failed)} of {len(outcomes)} in {time.monotonic() - began:.0f} s")
     if failed:
         raise typer.Exit(FAILED)
+
+
+def _require_answer(subject: Subject) -> None:
+    """Fifty failures that all say the same help nobody."""
+    from nemo_gym_polar.conformance.wire import ask
+
+    if not subject.url.startswith(("http://", "https://")):
+        raise UsageError(f"URL={subject.url!r} does not begin with http:// or https://")
+    try:
+        status = ask(subject, "GET", "/v1/models")
+    except OSError as error:
+        raise UsageError(f"nothing answers at {subject.url}: {error}") from error
+    if status == UNAUTHORIZED:
+        raise UsageError(f"the key does not open {subject.url}; `polar serve` prints the one that does")
 
 
 def _require_clients() -> None:

@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from typer.testing import CliRunner
 
+from nemo_gym_polar.cli.errors import UsageError
 from nemo_gym_polar.cli.polar import app
 from nemo_gym_polar.conformance import CASES, Case, Subject, run_cases
 from tests.support.fake_engine import FakeEngine
@@ -78,3 +79,15 @@ async def test_the_command_prints_a_table(liar: Subject) -> None:
     assert "FAIL  wire" in table.stdout and "1 of 5" in table.stdout
     told = await asyncio.to_thread(CliRunner().invoke, app, [*command, "--json"])
     assert [outcome["name"] for outcome in json.loads(told.stdout) if outcome["ok"]] == ["hello"]
+
+
+async def test_a_gateway_that_does_not_answer_is_one_line(stand: Bench) -> None:
+    session = await stand.gateway.open()
+    for url, key, said in (
+        ("localhost:1", "key", "does not begin with http"),
+        ("http://127.0.0.1:1/s/x", "key", "nothing answers"),
+        (stand.server.url + session.path, "wrong", "does not open"),
+    ):
+        command = ["conformance", url, "--key", key]
+        with pytest.raises(UsageError, match=said):
+            await asyncio.to_thread(CliRunner().invoke, app, command, catch_exceptions=False)
