@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nemo_gym_polar.forest.audit import Breach, audit
+from nemo_gym_polar.forest.audit import Breach, audit, audit_traces, audit_turns
 from nemo_gym_polar.forest.builders import Build, build
 from nemo_gym_polar.forest.digests import trace_digest
 from nemo_gym_polar.forest.trace import Trace
@@ -61,6 +61,17 @@ def test_a_spliced_chain_is_caught() -> None:
         (changed("loss_mask", lambda trace: False), Breach.MASK),
         (changed("logprobs", lambda trace: -7.5), Breach.LOGPROB),
         (lambda made: setattr(made.traces[0], "versions", (VersionSpan("0", 0, 3),)), Breach.VERSION),
+        (
+            lambda made: setattr(
+                made.traces[0], "versions", tuple(replace(span, version="9") for span in made.traces[0].versions)
+            ),
+            Breach.VERSION,
+        ),
+        (lambda made: setattr(made.traces[0], "versions", ()), Breach.VERSION),
+        (lambda made: setattr(made.traces[0], "turns", (0, 99)), Breach.CONTEXT),
+        (lambda made: setattr(made.traces[0], "kind", "compaction"), Breach.LABEL),
+        (lambda made: setattr(made.traces[1], "edge", Edge.RETRY), Breach.LABEL),
+        (lambda made: setattr(made.traces[0], "chain_digest", made.traces[1].chain_digest), Breach.DIGEST),
         (lambda made: setattr(made.traces[0], "logprobs", np.zeros(3, np.float32)), Breach.LENGTH),
         (lambda made: setattr(made.traces[0], "turns", (0, 1)), Breach.CONTEXT),
         (lambda made: setattr(made.traces[1], "turns", (0, 3)), Breach.OWNER),
@@ -77,6 +88,21 @@ def test_a_changed_trace_is_caught(change: Callable[[Build], None], breach: Brea
     assert breach in breaches(world, made)
 
 
+def test_a_kept_turn_that_no_trace_owns_is_named() -> None:
+    world = branched()
+    made = build(world.forest)
+    made.traces.pop()
+    (finding,) = audit(world.forest, made.traces, made.dropped)
+    assert finding.message.endswith("kept, but in no trace: turn 4, 5")
+
+
+def test_some_traces_of_a_build_can_be_checked_without_the_others() -> None:
+    world = branched()
+    others = build(world.forest).traces[1:]
+    assert list(audit_traces(world.forest, others, whole=False)) == []
+    assert {finding.breach for finding in audit_traces(world.forest, others)} == {Breach.SHARING}
+
+
 def test_an_answer_that_was_not_kept_must_not_be_owned() -> None:
     world = branched()
     made = build(world.forest)
@@ -91,6 +117,12 @@ def test_changed_turns_are_caught() -> None:
     world.forest[3].edge = Edge.CONTINUE
     world.forest[3].shared -= 1
     assert {Breach.DIGEST, Breach.STRUCTURE} <= breaches(world, made)
+
+
+def test_a_turn_whose_logprobs_are_too_few_is_caught() -> None:
+    world = branched()
+    world.forest[1].logprobs = world.forest[1].logprobs[:-1]
+    assert Breach.LENGTH in {finding.breach for finding in audit_turns(world.forest)}
 
 
 def test_trace_digests_tell_what_is_trained_on() -> None:
