@@ -60,6 +60,12 @@ def make_engine(settings: EngineSettings) -> Mode:
     kind = _BOTH_MODES[settings.kind]
     if settings.mode == "chat" or settings.tokenizer is None:
         return ChatMode(kind(replicas, model=settings.model), settings.meaning, helpers)
-    rendering = Rendering.load(settings.tokenizer, settings.renderer, settings.renderer_options)
+    rendering = Rendering.load(
+        settings.tokenizer,
+        settings.renderer,
+        settings.renderer_options,
+        history=settings.history,
+        model=settings.model,
+    )
     engine = kind(replicas, model=settings.model, stop_token_ids=rendering.stop_token_ids)
     return TokensMode(engine, rendering, settings.meaning, helpers)

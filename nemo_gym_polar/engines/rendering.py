@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ import numpy as np
 from nemo_gym_polar.chat import Conversation, Image, Message, Opaque, Part, Reasoning, Text, Tool, ToolCall, ToolResult
 from nemo_gym_polar.engines import openai_wire
 from nemo_gym_polar.engines.base import EngineError
+from nemo_gym_polar.engines.families import History, make_renderer
 from nemo_gym_polar.engines.tokenizer import FileTokenizer
 from nemo_gym_polar.engines.written_calls import arguments_text
 from nemo_gym_polar.tokens import Int32
@@ -71,40 +72,58 @@ class Renderer(Protocol):
     def get_stop_token_ids(self) -> list[int]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a rendering was made from."""
+
+    directory: Path
+    renderer: str
+    options: Mapping[str, Any]
+    history: History
+
+
 class Rendering:
     """One model's renderer and tokenizer."""
 
-    def __init__(self, tokenizer: FileTokenizer, renderer: Renderer) -> None:
+    def __init__(self, tokenizer: FileTokenizer, renderer: Renderer, source: Source) -> None:
         self.tokenizer = tokenizer
+        self.source = source
         self.stop_token_ids = tuple(renderer.get_stop_token_ids())
         self._think_end: int | None = tokenizer.convert_tokens_to_ids("</think>")
         self._renderer = renderer
 
     @classmethod
-    def load(cls, directory: str | Path, renderer: str, options: Mapping[str, Any] | None = None) -> Rendering:
-        """The model whose tokenizer.json is in `directory`; `renderer` is a name that `renderers` knows."""
-        from renderers import config_from_name, create_renderer  # type: ignore[import-untyped]  # it has no py.typed
+    def load(
+        cls,
+        directory: str | Path,
+        renderer: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        history: History = "strip",
+        model: str = "",
+    ) -> Rendering:
+        """The model whose tokenizer.json is in `directory`; `renderer` is a name that `renderers` knows.
 
-        try:
-            config = config_from_name(renderer)
-        except ValueError as error:
-            raise ValueError(f"engine.renderer: {error}") from None
-        if config is not None and options:
-            config = type(config)(**{**config.model_dump(exclude_unset=True), **options})
+        `model` is its name, for `renderer="auto"`.
+        """
         tokenizer = FileTokenizer.load(directory)
-        return cls(tokenizer, create_renderer(tokenizer, config))
+        name, made = make_renderer(tokenizer, renderer, options or {}, history, model)
+        return cls(tokenizer, made, Source(Path(directory), name, dict(options or {}), history))
 
     async def prompt(self, conversation: Conversation) -> Int32:
         """The whole conversation, ready for the next answer."""
         if _characters(conversation) < _LONG:
-            return self._prompt(conversation)
-        return await asyncio.to_thread(self._prompt, conversation)
+            return self.render(conversation)
+        return await asyncio.to_thread(self.render, conversation)
 
-    def _prompt(self, conversation: Conversation) -> Int32:
+    def render(self, conversation: Conversation, *, open_answer: bool = True) -> Int32:
+        """As `prompt`, at once; or as it stands in a history, without the opening of an answer."""
         _require_text(conversation.messages)
         messages = openai_wire.messages(_system_first(conversation.messages))
         try:
-            ids = self._renderer.render_ids(messages, tools=_declared(conversation.tools), add_generation_prompt=True)
+            ids = self._renderer.render_ids(
+                messages, tools=_declared(conversation.tools), add_generation_prompt=open_answer
+            )
         except (ValueError, TypeError, LookupError) as error:
             message = f"This model's chat format can't express the conversation: {error}"
             raise EngineError(message, fault="unsupported", status=400) from error
@@ -119,10 +138,11 @@ class Rendering:
         with the context.
         """
         if sum(_length(message) for message in new) < _LONG:
-            return self._extension(prompt, sampled, new, tools)
-        return await asyncio.to_thread(self._extension, prompt, sampled, new, tools)
+            return self.extend(prompt, sampled, new, tools)
+        return await asyncio.to_thread(self.extend, prompt, sampled, new, tools)
 
-    def _extension(self, prompt: Int32, sampled: Int32, new: Sequence[Message], tools: Sequence[Tool]) -> Int32 | None:
+    def extend(self, prompt: Int32, sampled: Int32, new: Sequence[Message], tools: Sequence[Tool]) -> Int32 | None:
+        """As `extension`, at once."""
         _require_text(new)
         before, answer = prompt[-_OPENING:].tolist(), sampled.tolist()
         messages = openai_wire.messages(map(_as_user, new))

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from nemo_gym_polar.engines.base import Logprobs
+from nemo_gym_polar.engines.families import History
 from nemo_gym_polar.engines.helpers import HelperSettings
 
 EngineKind = Literal["vllm", "embedded", "sglang", "nemo_rl", "openai"]
@@ -29,9 +30,11 @@ class EngineSettings(BaseModel):
 
     `kind` is what runs at `urls`; the embedded policy speaks vLLM's API, but reports other log-probabilities. `mode` is
     `tokens` by default, and `chat` for the kinds that render themselves. `tokenizer` is a directory that holds the
-    model's tokenizer.json; `renderer` and `renderer_options` name its chat format in `renderers`. All three are for
-    tokens mode only. `logprobs` says what the engine's log-probabilities are of, if it was started to report others
-    than it does by itself. `helpers` are frozen models by the alias that a harness asks for.
+    model's tokenizer.json; `renderer` and `renderer_options` name its chat format in `renderers`. `history` is what
+    becomes of the policy's thinking once its question is answered: `keep` leaves it in the context, `strip` does as the
+    model's template does. All four are for tokens mode only. `logprobs` says what the engine's log-probabilities are
+    of, if it was started to report others than it does by itself. `helpers` are frozen models by the alias that a
+    harness asks for.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -43,6 +46,7 @@ class EngineSettings(BaseModel):
     tokenizer: str | None = None
     renderer: str = "qwen3.5"
     renderer_options: dict[str, Any] = {}
+    history: History = "strip"
     api_key: str | None = None
     timeout: float = 600.0
     logprobs: Logprobs | None = None

@@ -4,23 +4,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from nemo_gym_polar.engines.template import ChatTemplate, template_source
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _MARKER = 24  # characters
+_USUAL_END = "<|im_end|>"
 
 
 class FileTokenizer:
-    """The part of a Hugging Face tokenizer that rendering needs; special tokens are never added on their own."""
+    """The part of a Hugging Face tokenizer that rendering needs; special tokens are never added on their own.
 
-    def __init__(self, tokenizer: Tokenizer, name_or_path: str) -> None:
+    `markers` are the special tokens by the names that chat templates know: `bos_token`, `eos_token` and so on.
+    `template` is the model's own, for a renderer that has none.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        name_or_path: str,
+        markers: Mapping[str, str] | None = None,
+        template: str | None = None,
+    ) -> None:
         self.name_or_path = name_or_path
+        self.chat_template = template
         self.unk_token_id: int | None = None
-        self.eos_token_id: int | None = tokenizer.token_to_id("<|im_end|>")
+        self._markers = dict(markers or {})
+        self.eos_token_id: int | None = tokenizer.token_to_id(self._markers.get("eos_token", _USUAL_END))
+        added = tokenizer.get_added_tokens_decoder().values()
+        self.all_special_tokens = [token.content for token in added if token.special]
+        self._compiled: ChatTemplate | None = None
         self._tokenizer = tokenizer
         self._marker = lru_cache(maxsize=256)(self._encode)
 
@@ -31,7 +52,8 @@ class FileTokenizer:
         path = Path(directory) / "tokenizer.json"
         if not path.is_file():
             raise FileNotFoundError(f"No tokenizer at {path}; tokens mode needs the model's tokenizer.json there.")
-        return cls(Tokenizer.from_file(str(path)), str(directory))
+        tokenizer = Tokenizer.from_file(str(path))
+        return cls(tokenizer, str(directory), _markers(Path(directory)), template_source(Path(directory)))
 
     def encode(self, text: str, *_: Any, **__: Any) -> list[int]:
         # Formats repeat the same few markers in every message.
@@ -50,3 +72,34 @@ class FileTokenizer:
         if isinstance(tokens, str):
             return self._tokenizer.token_to_id(tokens)
         return [self._tokenizer.token_to_id(token) for token in tokens]
+
+    def apply_chat_template(
+        self,
+        messages: list[dict[str, Any]],
+        *,
+        tools: list[dict[str, Any]] | None = None,
+        add_generation_prompt: bool = False,
+        tokenize: bool = True,
+        return_dict: bool = False,
+        **settings: Any,
+    ) -> list[int]:
+        """The conversation by the model's own template, as ids only."""
+        if not tokenize or return_dict:
+            raise ValueError("this tokenizer renders a conversation as a list of ids only")
+        if self._compiled is None:
+            self._compiled = ChatTemplate.load(Path(self.name_or_path))
+        settings = {**self._markers, **settings}
+        return self._encode(
+            self._compiled.render(messages, tools=tools, add_generation_prompt=add_generation_prompt, **settings)
+        )
+
+
+def _markers(directory: Path) -> dict[str, str]:
+    """What tokenizer_config.json calls its special tokens; each is text, or an object that holds it."""
+    path = directory / "tokenizer_config.json"
+    if not path.is_file():
+        return {}
+    config = orjson.loads(path.read_bytes())
+    named = {key: value for key, value in config.items() if key.endswith("_token")}
+    texts = {key: value.get("content") if isinstance(value, dict) else value for key, value in named.items()}
+    return {key: value for key, value in texts.items() if isinstance(value, str)}

@@ -18,7 +18,7 @@ from nemo_gym_polar.chat import Conversation, Image, Message, Opaque, Reasoning,
 from nemo_gym_polar.engines import openai_wire
 from nemo_gym_polar.engines.base import EngineError
 from nemo_gym_polar.engines.rendering import Rendering
-from nemo_gym_polar.policy.template import ChatTemplate
+from nemo_gym_polar.engines.template import ChatTemplate
 from nemo_gym_polar.tokens import Int32
 from tests.support.fake_engine import END, bash
 

@@ -14,8 +14,8 @@ from renderers.qwen35 import Qwen35Renderer
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from nemo_gym_polar.engines.template import ChatTemplate, TemplateRefusalError
 from nemo_gym_polar.engines.tokenizer import FileTokenizer
-from nemo_gym_polar.policy.template import ChatTemplate, TemplateRefusalError
 from nemo_gym_polar.policy.tokenizer import chat_template
 
 WORDS = st.text(alphabet="ab .!>\n\t\"'{}é€<", max_size=20)

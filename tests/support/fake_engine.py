@@ -22,7 +22,7 @@ from aiohttp import web
 from tokenizers import Tokenizer
 
 from nemo_gym_polar.engines.rendering import Rendering
-from nemo_gym_polar.policy.template import ChatTemplate, TemplateRefusalError
+from nemo_gym_polar.engines.template import ChatTemplate, TemplateRefusalError
 
 Fault = Literal[
     "die", "no_ids", "null_ids", "no_logprobs", "nan", "misaligned", "other_ids", "abort", "hang", "429", "500", "400",

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nemo_gym_polar.engines.template import TemplateRefusalError
 from nemo_gym_polar.policy.api.errors import ApiError
 from nemo_gym_polar.policy.api.fields import Fields
 from nemo_gym_polar.policy.api.service import PolicyService
-from nemo_gym_polar.policy.template import TemplateRefusalError
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _OURS = frozenset({"messages", "tools", "add_generation_prompt"})

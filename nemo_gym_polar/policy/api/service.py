@@ -14,6 +14,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from nemo_gym_polar.engines.template import ChatTemplate
 from nemo_gym_polar.engines.tokenizer import FileTokenizer
 from nemo_gym_polar.policy.api.errors import ApiError
 from nemo_gym_polar.policy.api.fields import Fields
@@ -22,7 +23,6 @@ from nemo_gym_polar.policy.engine import Engine
 from nemo_gym_polar.policy.sampling import SamplingParams
 from nemo_gym_polar.policy.sequence import SampledSequence
 from nemo_gym_polar.policy.shape import ConfigError, DecoderShape
-from nemo_gym_polar.policy.template import ChatTemplate
 from nemo_gym_polar.policy.tokenizer import load_tokenizer
 
 
