@@ -36,7 +36,7 @@ def show(
     elif len(described) == 1:
         _print_session(described[0])
     else:
-        _print_table("sessions", map(_summary, described))
+        print_table("sessions", map(_summary, described))
 
 
 def find(session: str, runs: Path) -> list[Path]:
@@ -129,13 +129,13 @@ def _print_session(described: Mapping[str, Any]) -> None:
     console.print(f"session {described['session']}  ({described['journal']})")
     if described["damage"]:
         console.print(f"[yellow]damaged:[/] {described['damage']}")
-    _print_table("turns", described["turns"])
-    _print_table("traces", described["traces"])
+    print_table("turns", described["turns"])
+    print_table("traces", described["traces"])
     dropped = ", ".join(f"{tokens} {cause}" for cause, tokens in described["dropped_tokens_by_cause"].items())
     console.print(f"trained tokens: {described['trained_tokens']}; not trained on: {dropped or 'none'}")
 
 
-def _print_table(title: str, rows: Iterable[Mapping[str, Any]]) -> None:
+def print_table(title: str, rows: Iterable[Mapping[str, Any]]) -> None:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for number, row in enumerate(rows):
         if number == 0:
