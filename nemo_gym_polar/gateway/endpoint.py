@@ -236,7 +236,7 @@ class CallEndpoint:
                 return CallError("context_overflow", said, param="messages", limit=error.limit, asked=error.asked)
             case EngineError(fault="overloaded"):
                 wait = error.retry_after or self._gateway.settings.retry_after
-                return CallError("rate_limit", str(error), status=error.status, retry_after=wait)
+                return CallError("rate_limit", str(error), retry_after=wait)
             case EngineError(status=400):
                 return CallError("invalid_request", str(error))
             case EngineError():

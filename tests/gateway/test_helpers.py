@@ -140,7 +140,7 @@ async def test_the_names_are_listed(helped: Bench) -> None:
     assert [model["id"] for model in listed["data"]] == ["polar-policy", "fast"]
 
 
-@pytest.mark.parametrize(("status", "seen"), [(500, 502), (503, 503), (429, 429), (400, 400)])
+@pytest.mark.parametrize(("status", "seen"), [(500, 502), (503, 429), (429, 429), (400, 400)])
 async def test_its_outage_is_named_and_no_turn(helped: Bench, helper: FakeHelper, status: int, seen: int) -> None:
     helper.status = status
     session = await helped.gateway.open()
