@@ -76,7 +76,13 @@ def third_party(path: Path) -> Iterator[set[str]]:
         yield {canonicalize_name(owner) for owner in owners[name]}
 
 
-EXTRAS = {"conformance": ("conformance",), "policy": ("train",), "training": ("train",), "environment": ("gym",)}
+EXTRAS = {
+    "conformance": ("conformance",),
+    "export": ("parquet",),
+    "policy": ("train",),
+    "training": ("train",),
+    "environment": ("gym",),
+}
 
 
 def test_every_import_is_declared(repo: Path, project: dict[str, list[str]]) -> None:
