@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import orjson
 
 from nemo_gym_polar.chat import Conversation, Message, Text
 from nemo_gym_polar.forest.committer import Committer
@@ -39,4 +41,13 @@ async def record_session(directory: Path, session_id: str, turns: int) -> Path:
         tokens = np.concatenate([context, sampled])
     await recorder.close({"status": "COMPLETED"})
     committer.close()
+    return path
+
+
+def write_outcome(run: Path, session_id: str, **result: Any) -> Path:
+    """What a rollout writes beside the journals when a session of task `t` has ended; its file."""
+    path = run / "sessions" / session_id / "result.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = {"session_id": session_id, "task_id": "t", "sample": 0, "status": "COMPLETED", "reward": 1.0, **result}
+    path.write_bytes(orjson.dumps(whole))
     return path
