@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
+from nemo_gym_polar.cli.certificate import History
 from nemo_gym_polar.cli.errors import UsageError, invalid_fields
 
 
@@ -54,6 +55,9 @@ def serve(
     tokenizer: Annotated[Path | None, typer.Option(help="Directory with tokenizer.json, for tokens mode.")] = None,
     renderer: Annotated[str, typer.Option(help="The model's chat format, for tokens mode.")] = "qwen3.5",
     renderer_options: Annotated[str, typer.Option(help="Its options as JSON: '{\"enable_thinking\": false}'.")] = "{}",
+    history: Annotated[
+        History | None, typer.Option(help="keep past thinking in the context, or strip it as the template does.")
+    ] = None,
     api_key: Annotated[str | None, typer.Option(envvar="POLAR_ENGINE_KEY", help="The engine's API key.")] = None,
     helpers: Annotated[
         str,
@@ -99,6 +103,7 @@ def serve(
             tokenizer=tokenizer and str(tokenizer),
             renderer=renderer,
             renderer_options=_json("--renderer-options", renderer_options),
+            history=history,
             api_key=api_key,
         ),
         "gateway": _given(

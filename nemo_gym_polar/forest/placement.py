@@ -16,6 +16,7 @@ from nemo_gym_polar.forest.tree import Node
 from nemo_gym_polar.forest.turn import Cause, Edge, Generation, Status, Turn
 from nemo_gym_polar.tokens import Int32
 
+_OPENING = 4  # tokens; more than any format needs to open the thinking
 _BLOCK = 1 << 15  # compare this many tokens at a time, so that no big array is made for it
 
 
@@ -84,7 +85,8 @@ def _cause(store: TurnStore, turn: Turn, position: int) -> Cause:
     while position < turn.shared and turn.parent is not None:
         turn = store[turn.parent]
     answer = store.answer(turn)
-    if position < turn.context_length or answer is None:
+    # A template that drops the thinking drops its opening, too, which the policy read at the end of its context.
+    if answer is None or position < turn.context_length - (_OPENING if thinking(answer) else 0):
         return Cause.HISTORY_REWRITTEN
     if thinking(answer):
         return Cause.THINKING_STRIPPED

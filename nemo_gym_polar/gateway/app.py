@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""The FastAPI app: health, metrics, and the raw routes that harnesses call.
+"""The FastAPI app: health, the rendering's certificate, metrics, and the raw routes that harnesses call.
 
 `HotPath` goes in front of it: a call of a session has no use for the app's middleware.
 """
 
 from __future__ import annotations
 
-from fastapi import APIRouter, FastAPI, Response
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, HTTPException, Response
 from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -46,6 +48,12 @@ def _operations(gateway: Gateway) -> APIRouter:
     @router.get("/health")
     async def health() -> dict[str, int | str]:
         return {"status": "ok", "sessions": len(gateway), "calls": gateway.calls_in_flight}
+
+    @router.get("/certificate")
+    async def certificate() -> dict[str, Any]:
+        if gateway.certificate is None:
+            raise HTTPException(404, "engine.mode=chat: the engine renders; there is a certificate in tokens mode only")
+        return gateway.certificate.plain()
 
     @router.get("/metrics")
     async def metrics() -> Response:

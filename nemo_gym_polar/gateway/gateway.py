@@ -14,7 +14,8 @@ from typing import Any, Self
 
 from nemo_gym_polar.chat import Sampling
 from nemo_gym_polar.dialects.base import CallError
-from nemo_gym_polar.engines.factory import Mode
+from nemo_gym_polar.engines.certificate import Certificate, certify
+from nemo_gym_polar.engines.factory import Mode, TokensMode
 from nemo_gym_polar.forest.committer import Committer
 from nemo_gym_polar.forest.errors import JournalError
 from nemo_gym_polar.forest.forest import Forest
@@ -43,6 +44,7 @@ class Gateway:
         self.mode = engine
         self.settings = settings
         self.metrics = Metrics()
+        self.certificate = _certificate(engine)
         self.calls_in_flight = 0
         self._committer = Committer(settings.commit_window)
         self._sessions: dict[str, Session] = {}
@@ -150,6 +152,15 @@ class Gateway:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _certificate(mode: Mode) -> Certificate | None:
+    """What can be relied on when the gateway renders; nothing is known of an engine that renders itself."""
+    if not isinstance(mode, TokensMode):
+        return None
+    certificate = certify(mode.rendering)
+    logger.info("certificate %s", certificate.line())
+    return certificate
 
 
 def _digest(secret: str) -> bytes:

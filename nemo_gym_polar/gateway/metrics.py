@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from nemo_gym_polar.forest.turn import Turn
+from nemo_gym_polar.forest.turn import Edge, Turn
 
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 
@@ -22,6 +22,12 @@ class Metrics:
         self.turns = Counter("polar_turns", "Turns by edge and cause.", ["edge", "cause"], registry=self.registry)
         self.sampled = Counter("polar_sampled_tokens", "Tokens that the engine sampled.", registry=self.registry)
         self.context = Counter("polar_context_tokens", "Tokens that the policy read.", registry=self.registry)
+        self.reread = Counter(
+            "polar_reread_tokens",
+            "Tokens that the policy read anew because a conversation went on, but not from its tokens, by cause.",
+            ["cause"],
+            registry=self.registry,
+        )
         self.faults = Counter("polar_engine_faults", "Engine failures by fault.", ["fault"], registry=self.registry)
         self.helped = Counter(
             "polar_helper_calls", "Calls that asked for a helper model.", ["alias"], registry=self.registry
@@ -40,6 +46,8 @@ class Metrics:
         self.turns.labels(turn.edge.value, turn.cause.value if turn.cause else "").inc()
         self.sampled.inc(len(turn.sampled))
         self.context.inc(turn.context_length)
+        if turn.edge is Edge.ROOT and turn.cause is not None:
+            self.reread.labels(turn.cause.value).inc(len(turn.delta))
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

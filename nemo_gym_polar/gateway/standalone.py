@@ -66,14 +66,21 @@ async def _serve(gateway: Gateway, settings: ServeSettings, say: Callable[[str],
     ) as at:
         if settings.admin_token:
             say(f"gateway on {at.url}; POST /sessions makes a session")
+            _say_certificate(gateway, say)
             await stop.wait()
             return
         session = await gateway.open()
         base_url = (settings.public_url or at.url) + session.path
         say(f"gateway on {at.url}\nbase URL  {base_url}\nAPI key   {session.secret}")
+        _say_certificate(gateway, say)
         await stop.wait()
     finished = await asyncio.to_thread(write_traces, await gateway.finish(session.id), settings.traces)
     say(f"{finished.turns} turns, {finished.trained_tokens} tokens to train on: {finished.traces}")
+
+
+def _say_certificate(gateway: Gateway, say: Callable[[str], None]) -> None:
+    if gateway.certificate is not None:
+        say(f"certificate {gateway.certificate.line()}")
 
 
 def _app(gateway: Gateway, settings: ServeSettings) -> FastAPI:
