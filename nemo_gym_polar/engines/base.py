@@ -97,6 +97,21 @@ class TokenEngine(Protocol):
     async def close(self) -> None: ...
 
 
+class ScoringEngine(Protocol):
+    """Says afterwards how likely tokens are, for those who want to check what was recorded."""
+
+    async def score(self, tokens: Int32) -> Float32:
+        """The log-probability of each token after those before it, at temperature 1, under the weights of now; [T].
+
+        Nothing precedes the first token: its value is 0.
+        """
+
+    async def weight_version(self) -> str | None:
+        """The weights in use, None where the engine does not tell."""
+
+    async def close(self) -> None: ...
+
+
 class ChatEngine(Protocol):
     """Takes messages: the engine renders with its own template and parses its own tool calls.
 

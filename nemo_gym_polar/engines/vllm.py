@@ -18,11 +18,12 @@ from nemo_gym_polar.engines.base import Sampled
 from nemo_gym_polar.engines.chat_server import CHAT_PATH, ChatServer
 from nemo_gym_polar.engines.replicas import Replicas, Reply
 from nemo_gym_polar.engines.replies import Source
-from nemo_gym_polar.tokens import Int32
+from nemo_gym_polar.tokens import Float32, Int32
 
 NO_IDS = "a router in between may strip them, or the server is older than `return_token_ids`"
 _GENERATE = "/inference/v1/generate"
 _COMPLETIONS = "/v1/completions"
+_WEIGHTS = "/weight_info"
 
 
 class VLLM(ChatServer):
@@ -55,6 +56,22 @@ class VLLM(ChatServer):
         reply = await self._replicas.post(_COMPLETIONS, openai_wire.encode(body), session=session)
         source = Source(self.KIND, _COMPLETIONS, NO_IDS)
         return vllm_replies.completed(replies.first_choice(replies.decoded(reply, source), source), source)
+
+    async def score(self, tokens: Int32) -> Float32:
+        """See `ScoringEngine`. One more token has to fit in the model's context, since vLLM samples at least one."""
+        asked = {"prompt_logprobs": 0, "max_tokens": 1, "temperature": 1.0}
+        body = {"model": self.model, "prompt": tokens, **asked}
+        reply = await self._replicas.post(_COMPLETIONS, openai_wire.encode(body), session="score")
+        source = Source(self.KIND, _COMPLETIONS, NO_IDS)
+        return vllm_replies.scored(replies.first_choice(replies.decoded(reply, source), source), tokens, source)
+
+    async def weight_version(self) -> str | None:
+        """See `ScoringEngine`. A stock server tells only if it was started with VLLM_SERVER_DEV_MODE=1."""
+        reply = await self._replicas.get(_WEIGHTS)
+        if reply.status in (403, 404, 405):
+            return None
+        version = replies.decoded(reply, Source(self.KIND, _WEIGHTS, NO_IDS)).get("weight_version")
+        return None if version is None else str(version)
 
     def _parameters(self, sampling: Sampling) -> dict[str, Any]:
         parameters = openai_wire.parameters(sampling)

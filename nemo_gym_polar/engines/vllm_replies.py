@@ -9,7 +9,7 @@ from typing import Any
 from nemo_gym_polar.engines import replies
 from nemo_gym_polar.engines.base import Sampled
 from nemo_gym_polar.engines.replies import Source
-from nemo_gym_polar.tokens import VersionSpan
+from nemo_gym_polar.tokens import Float32, Int32, VersionSpan
 
 
 def generated(choice: dict[str, Any], source: Source) -> Sampled:
@@ -30,6 +30,25 @@ def completed(choice: dict[str, Any], source: Source) -> Sampled:
     if not isinstance(logprobs, list):
         raise replies.missing_logprobs(source)
     return _sampled(choice, logprobs, source)
+
+
+def scored(choice: dict[str, Any], tokens: Int32, source: Source) -> Float32:
+    """`prompt_logprobs`: null for the first token, then an object by token id for each; 0 stands for the first."""
+    entries = choice.get("prompt_logprobs")
+    if not isinstance(entries, list):
+        raise replies.missing_logprobs(source)
+    if len(entries) != len(tokens):
+        raise replies.misaligned(source, f"it gave {len(entries)} prompt_logprobs for {len(tokens)} tokens")
+    ids = tokens.tolist()
+    values = [_of_token(token, entry, source) for token, entry in zip(ids[1:], entries[1:], strict=True)]
+    return replies.paired(ids, [0.0, *values], source)[1]
+
+
+def _of_token(token: int, entry: Any, source: Source) -> Any:
+    try:
+        return entry[str(token)]["logprob"]
+    except (KeyError, TypeError):
+        raise replies.misaligned(source, f"prompt_logprobs has {entry!r:.60} where token {token} was sent") from None
 
 
 def _sampled(choice: dict[str, Any], logprobs: list[Any], source: Source) -> Sampled:
