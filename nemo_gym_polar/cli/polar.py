@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from nemo_gym_polar import __version__
-from nemo_gym_polar.cli import certificate, conformance, diff, doctor, errors, export, replay, serve, traces
+from nemo_gym_polar.cli import audit, certificate, conformance, diff, doctor, errors, export, replay, serve, traces
 from nemo_gym_polar.cli.harness import app as harness_app
 from nemo_gym_polar.cli.policy import app as policy_app
 
@@ -22,6 +22,7 @@ app.add_typer(harness_app, name="harness")
 app.add_typer(policy_app, name="policy")
 app.command("serve")(serve.serve)
 app.command("traces")(traces.show)
+app.command("audit")(audit.audit)
 app.command("export")(export.export)
 app.command("replay")(replay.replay)
 app.command("diff")(diff.diff)

@@ -14,12 +14,12 @@ from nemo_gym_polar.forest.store import TurnStore
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.forest.turn import Edge, Status, Turn
 
-__all__ = ["Breach", "Finding", "audit", "audit_traces", "audit_turns"]
+__all__ = ["Breach", "Finding", "audit", "audit_account", "audit_traces", "audit_turns"]
 
 
 def audit(store: TurnStore, traces: Sequence[Trace], dropped: Mapping[str, int]) -> list[Finding]:
     """All breaches in a build of `store`; empty for a sound one. `dropped` counts sampled tokens by cause."""
-    return [*audit_turns(store), *audit_traces(store, traces), *_account(store, traces, dropped)]
+    return [*audit_turns(store), *audit_traces(store, traces), *audit_account(store, traces, dropped)]
 
 
 def audit_turns(store: TurnStore) -> Iterator[Finding]:
@@ -59,7 +59,8 @@ def _owners(store: TurnStore, traces: Sequence[Trace]) -> Iterator[Finding]:
             yield Finding(Breach.OWNER, f"turn {index} is {why}, yet owned", index)
 
 
-def _account(store: TurnStore, traces: Iterable[Trace], dropped: Mapping[str, int]) -> Iterator[Finding]:
+def audit_account(store: TurnStore, traces: Iterable[Trace], dropped: Mapping[str, int]) -> Iterator[Finding]:
+    """Whether all sampled tokens are trained on or counted; the turns that nobody owns are named if not."""
     sampled = sum(len(turn.sampled) for turn in store.turns)
     trained, left_out = sum(trace.trained_tokens for trace in traces), sum(dropped.values())
     if trained + left_out != sampled:
