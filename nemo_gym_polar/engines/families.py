@@ -70,5 +70,6 @@ def _config(name: str, options: Mapping[str, Any], history: History) -> Any:
     try:
         return config(**options, **kept)
     except ValidationError as error:
-        wrong = "; ".join([": ".join((*map(str, item["loc"]), item["msg"])) for item in error.errors()])
+        found = [(*map(str, item["loc"]), item["msg"].removeprefix("Value error, ")) for item in error.errors()]
+        wrong = "; ".join(map(": ".join, found))
         raise ValueError(f"engine.renderer_options: {wrong} (renderer {name}, history={history})") from error

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from nemo_gym_polar.engines.base import Logprobs
+from nemo_gym_polar.engines.families import History
 from nemo_gym_polar.engines.settings import USUAL_LOGPROBS
 from nemo_gym_polar.gateway import GatewaySettings, SamplingProfile
 from nemo_gym_polar.rollouts.settings import PartialRule, RolloutSettings
@@ -82,8 +83,8 @@ class EngineSettings(Settings):
 
     With `url`, a running engine that sees the run's directory: by `kind` a vLLM that takes weights
     (VLLM_SERVER_DEV_MODE=1), or an SGLang. `model` is the name it serves; `renderer` and its options name the model's
-    chat format. `logprobs` says what the engine's log-probabilities are of, if it was started to report others than it
-    does by itself. `port` is the gateway's, 0 a free one.
+    chat format, `history` what becomes of past thinking. `logprobs` says what the engine's log-probabilities are of, if
+    it was started to report others than it does by itself. `port` is the gateway's, 0 a free one.
     `in_flight` says what becomes of answers under way when new weights come.
     """
 
@@ -94,6 +95,7 @@ class EngineSettings(Settings):
     model: str = "policy"
     renderer: str = "qwen3.5"
     renderer_options: dict[str, Any] = Field(default_factory=lambda: {"enable_thinking": False})
+    history: History = "strip"
     port: Annotated[int, Field(ge=0, le=65535)] = 0
     context_tokens: Count = 32768
     logprobs: Logprobs | None = None

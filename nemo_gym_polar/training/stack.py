@@ -100,6 +100,7 @@ def _gateway_engine(settings: EngineSettings, url: str, policy: Path) -> Mode:
         tokenizer=str(policy),
         renderer=settings.renderer,
         renderer_options=settings.renderer_options,
+        history=settings.history,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         timeout=settings.timeout,
     )
