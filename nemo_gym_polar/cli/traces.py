@@ -21,6 +21,7 @@ from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.forest.turn import Turn
 
 SUFFIX = ".journal"
+PAGE = 240  # columns where there is no terminal: nothing that is read later should be cut off
 
 
 def show(
@@ -142,7 +143,10 @@ def print_table(title: str, rows: Iterable[Mapping[str, Any]]) -> None:
             for name in row:
                 table.add_column(name, no_wrap=True, justify="right" if isinstance(row[name], int) else "left")
         table.add_row(*map(_cell, row.values()))
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, PAGE)
+    console.print(table)
 
 
 def _cell(value: Any) -> str:

@@ -12,7 +12,7 @@ in a string, since schemas of different tools have no common type.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -37,12 +37,23 @@ class NotTextError(ValueError):
 def conversations(store: TurnStore, kinds: Collection[TraceKind] = MAIN) -> Iterator[Turn]:
     """The turns that end a conversation of one of `kinds`: kept, and no kept answer comes after theirs."""
     kept = [turn for turn in store.turns if _learnable(turn) and store.kind(turn) in kinds]
-    inner = {node.index for turn in kept for node in store.tree.path(store.tree.nodes[turn.request])}
+    inner = _histories(store, kept)
     seen: set[int] = set()
     for turn in kept:
         if turn.answer is not None and turn.answer not in inner and turn.answer not in seen:
             seen.add(turn.answer)
             yield turn
+
+
+def _histories(store: TurnStore, turns: Iterable[Turn]) -> set[int]:
+    """Every message that one of `turns` was asked after; each is visited once, however long the session."""
+    found: set[int] = set()
+    for turn in turns:
+        node: Node | None = store.tree.nodes[turn.request]
+        while node is not None and node.index not in found:
+            found.add(node.index)
+            node = node.parent
+    return found
 
 
 def encode_conversation(store: TurnStore, last: Turn, learnt: set[int]) -> dict[str, Any]:

@@ -129,6 +129,15 @@ def test_what_is_wrong_is_named_and_nothing_is_written(run: Path, arguments: lis
     assert not (run / "exports").exists() or not list((run / "exports").iterdir())
 
 
+def test_without_pyarrow_the_remedy_is_named(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "nemo_gym_polar.export.parquet", raising=False)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(CommandError, match=r"pip install 'nemo-gym-polar\[parquet\]'"):
+        polar("export", run, "--format", "parquet")
+
+
 def test_damage_stops_an_export_unless_it_is_salvaged(run: Path) -> None:
     journal = run / "journals/good.journal"
     data = bytearray(journal.read_bytes())
@@ -160,6 +169,16 @@ def test_replay_runs_any_builder(run: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_replay_says_what_a_setting_costs(run: Path) -> None:
     said = polar("replay", run / "journals/good.journal", "--option", "max_tokens=30")
     assert "of 9 sampled tokens 6 trained on; dropped: 3 max_tokens" in said
+
+
+async def test_a_table_that_is_piped_is_not_cut_off(tmp_path: Path) -> None:
+    names = ["a" * 60, "b" * 60]
+    for name in names:
+        await record_session(tmp_path, name, turns=2)
+    said = polar("replay", tmp_path, "--option", "max_tokens=20").splitlines()
+    assert [line.split() for line in said if line.startswith(("aaa", "bbb"))] == [
+        [name, "-", "-", "2", "1", "3", "3", "max_tokens"] for name in names
+    ]
 
 
 def test_diff_names_traces_and_owners(tmp_path: Path) -> None:
