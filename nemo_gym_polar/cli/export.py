@@ -62,7 +62,7 @@ def export(
     found = chosen.wanted(sessions(run, runs, salvage=salvage))
     path = output or _default(run, form)
     count = _write(how, form, path, found)
-    typer.echo(_report(form, path, count, chosen), err=str(path) == "-")
+    typer.echo(_report(form, path, count, how), err=str(path) == "-")
 
 
 def _write(how: Export, form: Format, path: Path, found: Iterable[RecordedSession]) -> int:
@@ -140,7 +140,9 @@ def _default(run: str, form: Format) -> Path:
     return (place if place.is_dir() else Path()) / "exports" / names.get(form, f"{form}.jsonl")
 
 
-def _report(form: Format, path: Path, count: int, chosen: Filter) -> str:
+def _report(form: Format, path: Path, count: int, how: Export) -> str:
     what = {Format.SFT: "conversations", Format.ENVELOPE: "envelopes", Format.TREE: "groups"}.get(form, "traces")
-    left = f"; left out: {counted(chosen.left_out)}" if chosen.left_out else ""
-    return f"{count} {what} of {chosen.taken} sessions: {'stdout' if str(path) == '-' else path}{left}"
+    made = f"{count} {what} of {how.filter.taken} sessions: {'stdout' if str(path) == '-' else path}"
+    left = f"; left out: {counted(how.filter.left_out)}" if how.filter.left_out else ""
+    tokens = f"; tokens trained on: {how.trained_tokens}, dropped: {counted(how.dropped) or 'none'}"
+    return f"{made}{left}{'' if form is Format.SFT else tokens}"

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -16,6 +17,7 @@ from nemo_gym_polar.export.envelope import EnvelopeError, encode_envelope
 from nemo_gym_polar.export.jsonl import encode_trace
 from nemo_gym_polar.export.prefix_tree import encode_tree
 from nemo_gym_polar.export.sft import NotTextError, conversations, encode_conversation
+from nemo_gym_polar.forest.builders import Build
 from nemo_gym_polar.forest.trace import Trace, TraceKind
 from nemo_gym_polar.rollouts.recorded import RecordedSession
 
@@ -38,13 +40,15 @@ class Format(StrEnum):
 
 @dataclass(slots=True)
 class Export:
-    """What becomes of the wanted sessions, in each format."""
+    """What becomes of the wanted sessions, in each format; the tokens of their builds are counted on the way."""
 
     filter: Filter
     builder: str
     config: Mapping[str, Any]
     kinds: tuple[TraceKind, ...]
     renames: Mapping[str, str]
+    trained_tokens: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
 
     def lines(self, form: Format, found: Iterable[RecordedSession]) -> Iterator[Row]:
         """The rows of every format but Parquet."""
@@ -56,9 +60,15 @@ class Export:
         }
         return makers[form](found)
 
+    def build(self, session: RecordedSession) -> Build:
+        made = built(session, self.builder, self.config)
+        self.trained_tokens += made.trained_tokens
+        self.dropped.update(made.dropped)
+        return made
+
     def traces(self, found: Iterable[RecordedSession]) -> Iterator[TraceRow]:
         for session in found:
-            for trace in built(session, self.builder, self.config).traces:
+            for trace in self.build(session).traces:
                 yield trace, session.about
 
     def jsonl(self, found: Iterable[RecordedSession]) -> Iterator[Row]:
@@ -79,7 +89,7 @@ class Export:
     def envelope(self, found: Iterable[RecordedSession]) -> Iterator[Row]:
         for session in found:
             about = {**session.about, "reward": session.reward}
-            made = built(session, self.builder, self.config)
+            made = self.build(session)
             try:
                 yield encode_envelope(session.forest, made, about, self.renames)
             except EnvelopeError as error:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from nemo_gym_polar.chat import Image, Message
 from nemo_gym_polar.cli.errors import CommandError, UsageError
 from nemo_gym_polar.cli.polar import app
 from nemo_gym_polar.export.envelope import decode_envelope
@@ -89,6 +90,21 @@ def test_fine_tuning_takes_what_was_accepted(run: Path) -> None:
     assert (row["session_id"], row["reward"], len(row["messages"])) == ("good", 1.0, 6)
     polar("export", run, "--format", "sft", "--everything", "-o", run / "all.jsonl")
     assert [row["session_id"] for row in lines(run / "all.jsonl")] == ["good", "poor", "unscored"]
+
+
+def test_conversations_that_are_not_text_are_counted(tmp_path: Path) -> None:
+    world = World()
+    world.ask([Message("user", (Image("data:image/png;base64,AA=="),))], assistant("A cat."))
+    world.ask([user("Another talk.")], assistant("Yes."))
+    (tmp_path / "s.journal").write_bytes(world.journal())
+    said = polar("export", tmp_path, "--format", "sft", "--everything", "--kind", "main", "--kind", "side_call")
+    assert said.startswith("1 conversations of 1 sessions")
+    assert said.strip().endswith("left out: 1 conversation with images")
+
+
+def test_tokens_are_accounted_for(run: Path) -> None:
+    said = polar("export", run, "--option", "max_tokens=30", "-o", run / "cut.jsonl")
+    assert said.strip().endswith("tokens trained on: 15, dropped: 3 max_tokens")
 
 
 def test_sessions_are_chosen_by_status_reward_and_task(run: Path) -> None:
