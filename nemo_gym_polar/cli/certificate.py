@@ -64,7 +64,8 @@ def _print(found: Certificate) -> None:
     options = json.dumps(dict(found.options))
     console.print(f"renderer {found.renderer}, options {options}, history {found.history}", markup=False)
     console.print(f"tokenizer {found.tokenizer[:16]}, template {(found.template or 'none')[:16]}")
-    table = Table("step", "verdict", "first difference", box=None, pad_edge=False)
+    table = Table("step", "verdict", "first difference: known → rendered whole", box=None, pad_edge=False)
+    table.columns[0].no_wrap = True
     for step in found.steps:
         table.add_row(step.name, step.verdict, escape(_detail(step)))
     console.print(table)
@@ -77,4 +78,4 @@ def _detail(step: Step) -> str:
 
 
 def _parting(at: Difference) -> str:
-    return f"token {at.position}: {at.known_text!r} is {at.rendered_text!r} in the whole"
+    return f"token {at.position}: {at.known_text!r} → {at.rendered_text!r}"

@@ -24,7 +24,7 @@ def test_a_table_for_people(model_directory: Path) -> None:
     said = polar(model_directory, "--renderer", "qwen3.5")
     (fork,) = [line for line in said.splitlines() if line.startswith("assistant with thinking→user")]
     assert "forks" in fork
-    assert "'<think>' is 'H'" in fork
+    assert "'<think>' → 'H'" in fork
     assert "history strip" in said
 
 
