@@ -53,7 +53,7 @@ def test_groups_of_real_sessions_are_rebuilt(group: list[World], strategy: str) 
 
 
 def test_a_long_chain_needs_no_recursion() -> None:
-    ids = np.arange(3000, dtype=np.int32)
+    ids = np.arange(1100, dtype=np.int32)  # more than the interpreter nests calls
     group = [
         Trace("s", n, "main", ids[: n + 1], np.zeros(n + 1, np.bool_), np.zeros(n + 1, np.float32), (n,))
         for n in range(len(ids))
