@@ -104,9 +104,9 @@ def _print_session(report: Report) -> None:
 
 
 def _print_differences(differences: Differences) -> None:
-    print_table(
-        f"log-probabilities under weights {differences.version or '?'}, differences in nats", _spreads(differences)
-    )
+    weights = f"weights {differences.version}" if differences.version else "weights that it does not name"
+    if rows := _spreads(differences):
+        print_table(f"log-probabilities: differences from the engine's under {weights}, in nats", rows)
     for cause, tokens in sorted(differences.left_out.items()):
         typer.echo(f"not compared: {tokens} tokens ({cause})")
 

@@ -53,11 +53,12 @@ class Report:
         """What the comparison with the engine found wrong, if it was made."""
         if self.differences is None:
             return None
-        largest, left_out = self.differences.largest, sum(self.differences.left_out.values())
+        largest, left_out = self.differences.largest, self.differences.left_out
         if self.tolerance is not None and largest > self.tolerance:
             return f"a log-probability differs by {largest:.3g} nats, more than {self.tolerance:g}"
         if left_out and not self.differences.spreads():
-            return f"none of {left_out} tokens could be compared with the engine (--any-version compares all)"
+            causes = ", ".join(f"{tokens} of {cause}" for cause, tokens in sorted(left_out.items()))
+            return f"no token could be compared with the engine: {causes}; --any-version does not look at weights"
         return None
 
     def describe(self) -> dict[str, Any]:
