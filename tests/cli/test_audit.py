@@ -107,10 +107,13 @@ async def test_journals_that_cannot_be_read_are_one_line(tmp_path: Path) -> None
         (b"something else", "is not a journal"),
     ):
         journal.write_bytes(data)
-        ended = run_command(tmp_path, "polar", "audit", str(journal))
-        assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
-        assert said in ended.stderr
-        assert str(journal) in ended.stderr
+        report = checked(journal)
+        assert not report.sound
+        assert said in (report.error or "")
+        assert str(journal) in (report.error or "")
+    ended = run_command(tmp_path, "polar", "audit", str(journal))
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
+    assert ended.stderr.startswith(f"polar: error: {journal} is not a journal")
     missing = run_command(tmp_path, "polar", "audit", "nobody")
     assert missing.returncode == 1
     assert missing.stderr.startswith("polar: error: no journal of 'nobody' under runs")
