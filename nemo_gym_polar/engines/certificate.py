@@ -98,8 +98,8 @@ def certify(rendering: Rendering) -> Certificate:
 def _step(rendering: Rendering, step: Transition) -> Step:
     try:
         return _taken(rendering, step)
-    except (EngineError, ValueError, TypeError, LookupError) as error:
-        return Step(step.name, "unsupported", reason=str(error))
+    except (EngineError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        return Step(step.name, "unsupported", reason=str(error) or type(error).__name__)
 
 
 def _taken(rendering: Rendering, step: Transition) -> Step:

@@ -97,6 +97,18 @@ def test_a_renderer_that_adds_something_else_is_caught(model_directory: Path, mo
     assert step.difference is not None
 
 
+def test_a_step_that_a_renderer_fails_at_is_named(model_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendering = Rendering.load(model_directory, "qwen3.5", {"enable_thinking": False})
+
+    def fail(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(rendering, "extend", fail)
+    found = certify(rendering).steps
+    assert {step.verdict for step in found if step.reason is None} == {"stable", "kept"}  # those to an answer
+    assert {step.reason for step in found if step.verdict == "unsupported"} == {"AssertionError"}
+
+
 def test_it_says_what_it_is_of(model_directory: Path, thinking: Rendering) -> None:
     certificate = certify(thinking)
     assert certificate.tokenizer == sha256((model_directory / "tokenizer.json").read_bytes()).hexdigest()
