@@ -22,11 +22,21 @@ def weigh_request(store: TurnStore, match: Match) -> None:
 
 def weigh_turn(store: TurnStore, turn: Turn) -> None:
     """Relabel earlier turns in the light of a new one."""
-    if turn.edge is Edge.COMPACTION and turn.parent is not None and _sums_up(store, store[turn.parent], turn):
-        store.mark(turn.parent, edge=Edge.COMPACTION)
+    if turn.edge is Edge.COMPACTION and turn.parent is not None:
+        summary = _asked_for(store, store[turn.parent])
+        if _sums_up(store, summary, turn):
+            store.mark(summary.index, edge=Edge.COMPACTION)
     main = store.main
     if main is not None and main is not turn and turn.edge is Edge.ROOT and turn.parent is None:
         _promote(store, main, turn)
+
+
+def _asked_for(store: TurnStore, summary: Turn) -> Turn:
+    """The side call that began what led to a summary; Gemini CLI has it looked over in another call."""
+    begun = summary
+    while begun.edge is Edge.ROOT and begun.parent is not None:
+        begun = store[begun.parent]
+    return begun if begun.edge is Edge.SIDE_CALL else summary
 
 
 def _sums_up(store: TurnStore, summary: Turn, turn: Turn) -> bool:

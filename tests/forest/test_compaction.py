@@ -65,6 +65,21 @@ def test_qwen_code_sums_up_a_second_time() -> None:
     assert checked(world) == [("main", (0,)), *(("compaction", (turn.index,)) for turn in turns)]
 
 
+def test_gemini_cli_has_its_summary_looked_over() -> None:
+    """The second call keeps the answer of the first and leaves out what that was asked."""
+    world = World()
+    world.ask(TASK, assistant("done"))
+    history = [system("You sum up."), TASK[1], assistant("done")]
+    draft, final = (assistant(f"<state_snapshot>{SUMMARY} {more}</state_snapshot>") for more in ("", "It is done."))
+    first = world.ask([*history, user("Sum up.")], draft, tools=())
+    second = world.ask([*history, draft, user("Is that all?")], final, tools=())
+    assert (first.edge, second.edge) == (Edge.SIDE_CALL, Edge.ROOT)
+    turn = world.ask([TASK[0], user(f"{final.text}"), assistant("Got it."), user("And more.")], assistant("done, too"))
+    assert (turn.edge, turn.parent) == (Edge.COMPACTION, second.index)
+    assert first.edge is Edge.COMPACTION
+    assert checked(world) == [("main", (0,)), *(("compaction", (one.index,)) for one in (first, second, turn))]
+
+
 def test_a_title_that_nobody_repeats_stays_beside_the_task() -> None:
     world = World()
     world.ask(TASK, assistant("", call("c1")))

@@ -20,6 +20,7 @@ from nemo_gym_polar.harnesses.gemini_cli import PACKAGE, GeminiCliHarness
 from nemo_gym_polar.rollouts.results import SessionResult
 from nemo_gym_polar.rollouts.task import AgentSpec, EvaluatorSpec, RuntimeSpec, SessionStatus, TaskRequest
 from tests.support.fake_engine import FakeEngine, Fault
+from tests.support.gemini_visits import SECOND
 from tests.support.rollouts import Stand, stand
 
 MAKE = "echo hi > hello.txt"
@@ -47,7 +48,7 @@ def gemini_task(**fields: Any) -> TaskRequest:
     return TaskRequest(
         task_id="gemini",
         instruction=fields.pop("instruction", "Create hello.txt in the current directory."),
-        agent=AgentSpec(harness="gemini_cli", settings=fields.pop("settings", {})),
+        agent=AgentSpec(harness=fields.pop("harness", "gemini_cli"), settings=fields.pop("settings", {})),
         runtime=RuntimeSpec(backend="bubblewrap", files={"README": "A task.\n", "src/b.py": "", "src/a.py": ""}),
         evaluator=EvaluatorSpec(config={"command": "grep -qx hi hello.txt"}),
         **{"timeout_seconds": 120.0, **fields},
@@ -241,3 +242,25 @@ async def test_a_context_that_is_too_long_is_a_clear_failure(opened: Opened) -> 
         session, _ = await ran(bench, instruction="Long. " * 30_000)
         assert session.status is SessionStatus.ERROR
         assert "exceeds the maximum number of tokens allowed (65536)" in str(session.error)
+
+
+async def test_a_summary_takes_the_place_of_what_went_before(opened: Opened) -> None:
+    summary = "<state_snapshot>\n<overall_goal>Files.</overall_goal>\nhello.txt is there.\n</state_snapshot>"
+
+    def script(context: str) -> str:
+        if "# Tools" not in context:
+            return summary
+        first, _, second = context.partition(SECOND)
+        if second:
+            return "Done." if "<tool_response>" in second else shell("echo bye > bye.txt")
+        done = first.count("<tool_response>")
+        return (shell("seq 1 2500"), shell("seq 1 2500"), shell(MAKE), "Done.")[min(done, 3)]
+
+    async with opened() as bench:
+        bench.engine.script = script
+        forest = await solve(bench, harness="tests.support.gemini_visits:TwoVisits", settings={"compress_at": 0.02})
+        kinds = [forest.kind(turn) for turn in forest.turns]
+        assert kinds[:7] == ["main"] * 4 + ["compaction"] * 3
+        assert set(kinds[7:]) == {"compaction"}
+        after = forest.turns[6]
+        assert after.edge is Edge.COMPACTION and after.context_length < forest.turns[3].context_length
