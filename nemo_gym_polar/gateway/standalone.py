@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,21 +67,22 @@ async def _serve(gateway: Gateway, settings: ServeSettings, say: Callable[[str],
     ) as at:
         if settings.admin_token:
             say(f"gateway on {at.url}; POST /sessions makes a session")
-            _say_certificate(gateway, say)
+            _note_certificate(gateway)
             await stop.wait()
             return
         session = await gateway.open()
         base_url = (settings.public_url or at.url) + session.path
         say(f"gateway on {at.url}\nbase URL  {base_url}\nAPI key   {session.secret}")
-        _say_certificate(gateway, say)
+        _note_certificate(gateway)
         await stop.wait()
     finished = await asyncio.to_thread(write_traces, await gateway.finish(session.id), settings.traces)
     say(f"{finished.turns} turns, {finished.trained_tokens} tokens to train on: {finished.traces}")
 
 
-def _say_certificate(gateway: Gateway, say: Callable[[str], None]) -> None:
+def _note_certificate(gateway: Gateway) -> None:
+    """On stderr, where logs go: programs read the address and the traces from stdout."""
     if gateway.certificate is not None:
-        say(f"certificate {gateway.certificate.line()}")
+        print(f"certificate {gateway.certificate.line()}", file=sys.stderr, flush=True)
 
 
 def _app(gateway: Gateway, settings: ServeSettings) -> FastAPI:
