@@ -47,7 +47,7 @@ def make_renderer(
 
 def _family(model: str) -> str:
     """Only exact names: a fine-tune's template may be another."""
-    from renderers.base import MODEL_RENDERER_MAP  # type: ignore[import-untyped]
+    from renderers.base import MODEL_RENDERER_MAP  # type: ignore[import-untyped]  # see above
 
     return str(MODEL_RENDERER_MAP.get(model, DEFAULT))
 

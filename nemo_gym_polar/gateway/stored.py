@@ -37,6 +37,9 @@ class StoredResponses:
         self._by_id: dict[str, StoredResponse] = {}
 
     def keep(self, completion: Completion, request: Request, turn: int | None) -> None:
+        """Without the history where the forest has it: a harness that repeats it would fill memory with copies."""
+        if turn is not None:
+            request = replace(request, conversation=replace(request.conversation, messages=()))
         self._by_id[completion.id] = StoredResponse(completion, request, turn)
 
     def find(self, response_id: str) -> StoredResponse:
