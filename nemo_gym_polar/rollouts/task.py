@@ -56,6 +56,7 @@ class TaskRequest(Spec):
 
 
 class SessionStatus(StrEnum):
+    QUEUED = "QUEUED"
     INIT = "INIT"
     READY = "READY"
     RUNNING = "RUNNING"
@@ -64,6 +65,13 @@ class SessionStatus(StrEnum):
     TIMEOUT = "TIMEOUT"
     ERROR = "ERROR"
     CANCELLED = "CANCELLED"
+
+    @property
+    def final(self) -> bool:
+        return self in _FINAL
+
+
+_FINAL = frozenset({SessionStatus.COMPLETED, SessionStatus.TIMEOUT, SessionStatus.ERROR, SessionStatus.CANCELLED})
 
 
 class SessionResult(BaseModel):

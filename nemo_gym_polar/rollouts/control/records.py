@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the control plane keeps and shows: tasks, sessions, nodes, events. Times are Unix seconds."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from nemo_gym_polar.rollouts.task import SessionStatus, TaskRequest
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class TaskState(StrEnum):
+    RUNNING = "running"
+    """Accepted; sessions wait or run."""
+    CANCELLING = "cancelling"
+    COMPLETED = "completed"
+    """Every session has ended, one of them at least with a usable result."""
+    FAILED = "failed"
+    """Every session has ended and none is usable."""
+    CANCELLED = "cancelled"
+
+
+class TaskRecord(Record):
+    """`ended_sessions` counts those with a final status; `usable_sessions` those that ended COMPLETED or scored."""
+
+    task_id: str
+    state: TaskState
+    request: TaskRequest
+    created: float
+    ended: float | None = None
+    total_sessions: int
+    ended_sessions: int = 0
+    usable_sessions: int = 0
+    error: str | None = None
+
+
+class SessionRecord(Record):
+    """One attempt at one sample. `result` is the result without token arrays, `result_path` the directory-relative
+    file of its traces; both come with the final status. `lost` says why an attempt was given up, if it was."""
+
+    session_id: str
+    task_id: str
+    sample: int
+    attempt: int
+    status: SessionStatus
+    node_id: str | None = None
+    created: float
+    updated: float
+    reward: float | None = None
+    error: str | None = None
+    lost: str | None = None
+    result: dict[str, Any] | None = None
+    result_path: str | None = None
+
+
+class EventRecord(Record):
+    """Something that happened, numbered in order. `kind` is like `task.submitted` or `session.running`."""
+
+    id: int
+    time: float
+    kind: str
+    task_id: str | None = None
+    session_id: str | None = None
+    node_id: str | None = None
+    data: dict[str, Any] = {}
+
+
+class NodeRecord(Record):
+    """`state` is ready, draining, or lost; `seen` when it last answered."""
+
+    node_id: str
+    kind: str
+    url: str | None = None
+    state: str
+    seen: float
+    capacity: int = 0
+    sessions: int = 0
+    stages: dict[str, int] = {}
+    pressure: float | None = None
+    policy_version: str | None = None
+    metadata: dict[str, Any] = {}
