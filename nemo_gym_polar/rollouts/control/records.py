@@ -28,22 +28,30 @@ class TaskState(StrEnum):
 
 
 class TaskRecord(Record):
-    """`ended_sessions` counts those with a final status; `usable_sessions` those that ended COMPLETED or scored."""
+    """`ended_sessions` counts samples that have their final status; `usable_sessions` those of them that ended COMPLETED,
+    or otherwise with tokens to train on. `selected_samples` is the group to train on after an early stop. `request` is
+    None for a task that was cancelled before it came.
+    """
 
     task_id: str
     state: TaskState
-    request: TaskRequest
+    request: TaskRequest | None
     created: float
     ended: float | None = None
     total_sessions: int
     ended_sessions: int = 0
     usable_sessions: int = 0
+    selected_samples: list[int] | None = None
     error: str | None = None
 
 
 class SessionRecord(Record):
     """One attempt at one sample. `result` is the result without token arrays, `result_path` the directory-relative
-    file of its traces; both come with the final status. `lost` says why an attempt was given up, if it was."""
+    file of its traces; both come with the final status. `lost` says why an attempt was given up, if it was.
+
+    Of a sample's attempts the last one is `current`: how it ends is how the sample ends. `cancelling` says why the
+    session is to end early. `moves` counts how often the sample lost a node before its attempt had begun.
+    """
 
     session_id: str
     task_id: str
@@ -56,6 +64,10 @@ class SessionRecord(Record):
     reward: float | None = None
     error: str | None = None
     lost: str | None = None
+    current: bool = True
+    usable: bool = False
+    cancelling: str | None = None
+    moves: int = 0
     result: dict[str, Any] | None = None
     result_path: str | None = None
 
@@ -86,3 +98,19 @@ class NodeRecord(Record):
     pressure: float | None = None
     policy_version: str | None = None
     metadata: dict[str, Any] = {}
+
+
+class ServiceStatus(Record):
+    """The service at one moment. `queue` counts waiting sessions by priority, `stages` live ones by status, `nodes` by
+    node; `tasks` and `sessions` count all that is kept, by state and by status. `unstored` counts results that the disk
+    refuses, `trouble` says why; they wait at their nodes.
+    """
+
+    time: float
+    queue: dict[int, int]
+    stages: dict[SessionStatus, int]
+    nodes: dict[str, int]
+    tasks: dict[TaskState, int]
+    sessions: dict[SessionStatus, int]
+    unstored: int = 0
+    trouble: str | None = None

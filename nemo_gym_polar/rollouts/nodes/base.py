@@ -20,6 +20,10 @@ class NodeError(Exception):
     """The node can't be reached, or refused."""
 
 
+class NodeBusyError(NodeError):
+    """The node takes nothing now, and has begun nothing of what it was asked."""
+
+
 class NodeLostError(NodeError):
     """The node is gone for good, with all that ran on it."""
 
@@ -73,7 +77,7 @@ class Node(Protocol):
 
     async def start(self, assignment: Assignment) -> None:
         """Take a session on; one that is known already is not started again. `RolloutError` for a task that is wrong,
-        `NodeError` for a node that takes nothing now."""
+        `NodeBusyError` for a node that takes nothing now. After any other `NodeError` the session may have begun."""
 
     async def cancel(self, session_id: str) -> None:
         """End a session wherever it is; it is reported as CANCELLED. An unknown one is no error."""
