@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 from nemo_gym_polar.evaluators.base import Evaluator, EvaluatorError
 from nemo_gym_polar.evaluators.registry import make_evaluator
@@ -17,10 +16,9 @@ from nemo_gym_polar.harnesses.registry import make_harness
 from nemo_gym_polar.rollouts.errors import RolloutError
 from nemo_gym_polar.rollouts.sources import OpenSession
 from nemo_gym_polar.rollouts.task import TaskRequest
+from nemo_gym_polar.rollouts.task import agent_timeout as own_timeout
 from nemo_gym_polar.runtimes.base import Runtime, SandboxError
 from nemo_gym_polar.runtimes.registry import check_runtime, make_runtime
-
-AGENT_TIMEOUT = "agent_timeout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +58,7 @@ def make_plan(request: TaskRequest, agent_timeout: float | None = None) -> Plan:
         resolve(request.builder.strategy)
         harness = make_harness(request.agent.harness, request.agent.settings)
         evaluator = make_evaluator(request.evaluator.strategy, request.evaluator.config)
-    except (SandboxError, BuilderError, HarnessError, EvaluatorError) as error:
+        seconds = own_timeout(request.metadata) or agent_timeout
+    except (SandboxError, BuilderError, HarnessError, EvaluatorError, ValueError) as error:
         raise RolloutError(f"task {request.task_id}: {error}") from error
-    return Plan(request, harness, evaluator, own_timeout(request.metadata) or agent_timeout)
-
-
-def own_timeout(metadata: dict[str, Any]) -> float | None:
-    value = metadata.get(AGENT_TIMEOUT)
-    if value is None:
-        return None
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
-        raise RolloutError(f"metadata.{AGENT_TIMEOUT}={value!r}: give a positive number of seconds")
-    return float(value)
+    return Plan(request, harness, evaluator, seconds)
