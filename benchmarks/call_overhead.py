@@ -25,11 +25,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 import orjson
-from processes import ROOT, Child, child
+from processes import ROOT, child
 from tokenizers import Tokenizer
 
 from nemo_gym_polar.engines.factory import EngineSettings
@@ -71,10 +71,16 @@ class Samples:
         }
 
 
-class Target:
-    """Something that answers Chat Completions. `process` is the one whose CPU counts."""
+class Measured(Protocol):
+    """A process whose CPU time counts."""
 
-    def __init__(self, name: str, url: str, process: Child, client: aiohttp.ClientSession) -> None:
+    def cpu(self) -> float: ...
+
+
+class Target:
+    """Something that answers Chat Completions, in `process`."""
+
+    def __init__(self, name: str, url: str, process: Measured, client: aiohttp.ClientSession) -> None:
         self.name = name
         self._base = url
         self._url = url + "/v1/chat/completions"
@@ -215,7 +221,7 @@ def _targets(
     stack: ExitStack, directory: Path, tokenizer: Tokenizer, client: aiohttp.ClientSession, stream: bool
 ) -> Iterator[Target]:
     answer = directory / "answer.json"
-    answer.write_text(json.dumps(_answer(tokenizer)))
+    answer.write_text(json.dumps(canned_answer(tokenizer)))
     engine = stack.enter_context(child(str(ROOT / "benchmarks" / "canned_engine.py"), str(answer)))
     if not stream:
         yield Target("engine", engine.first_line, engine, client)
@@ -223,7 +229,7 @@ def _targets(
         script = str(ROOT / "benchmarks" / "recording_proxy.py")
         proxy = stack.enter_context(child(script, engine.first_line, log))
         yield Target("proxy", proxy.first_line, proxy, client)
-    settings = _settings(engine.first_line, directory).model_dump_json()
+    settings = serve_settings(engine.first_line, directory).model_dump_json()
     gateway = stack.enter_context(child("-c", SERVE, settings))
     yield Target("gateway", gateway.first_line.split()[2].rstrip(";"), gateway, client)
 
@@ -235,7 +241,7 @@ run_gateway(ServeSettings.model_validate_json(sys.argv[1]), lambda text: print(t
 """
 
 
-def _answer(tokenizer: Tokenizer) -> dict[str, Any]:
+def canned_answer(tokenizer: Tokenizer) -> dict[str, Any]:
     """128 sampled tokens: a sentence, then a tool call."""
     function = f"<function=bash>\n<parameter=command>\n{COMMAND}\n</parameter>\n</function>"
     tail = tokenizer.encode(f"<tool_call>\n{function}\n</tool_call><|im_end|>").ids
@@ -250,7 +256,7 @@ def _answer(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def _settings(engine: str, directory: Path) -> ServeSettings:
+def serve_settings(engine: str, directory: Path) -> ServeSettings:
     return ServeSettings(
         engine=EngineSettings(
             urls=(engine,), model="m", tokenizer=str(directory), renderer_options={"enable_thinking": False}
