@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -37,8 +37,33 @@ class Mount:
     target: str
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a task asks of its sandbox. None: whatever the backend gives by itself.
+
+    `workdir` is the workspace's path inside, `env` goes to every command, `cpus` may be a fraction, sizes are in MiB.
+    """
+
+    image: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    network: str | None = None
+    allow_internet: bool | None = None
+    workdir: str | None = None
+    cpus: float | None = None
+    memory_mb: int | None = None
+    storage_mb: int | None = None
+    gpus: int | None = None
+
+
+NO_NEEDS = Needs()
+
+
 class Runtime(Protocol):
-    """One sandbox. Paths are those seen inside; `start` before anything else, `stop` ends every process in it."""
+    """One sandbox. Paths are those seen inside; `start` before anything else, `stop` ends every process in it.
+
+    `run` starts in the workspace unless `cwd` says otherwise; what is `hidden` appears in no log. `save` packs a
+    directory into a tar file on this machine, `restore` unpacks one; with `clean`, the directory is emptied first.
+    """
 
     workspace: str
     home: str
@@ -47,12 +72,23 @@ class Runtime(Protocol):
     async def start(self) -> None: ...
 
     async def run(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float, log: Path | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float,
+        log: Path | None = None,
+        hidden: Sequence[str] = (),
     ) -> Exit: ...
 
-    async def write(self, path: str, data: bytes) -> None: ...
+    async def write(self, path: str, data: bytes, *, append: bool = False, mode: int = 0o644) -> None: ...
 
     async def read(self, path: str) -> bytes: ...
+
+    async def save(self, directory: str, archive: Path, *, timeout: float) -> None: ...
+
+    async def restore(self, archive: Path, directory: str, *, clean: bool = False, timeout: float) -> None: ...
 
     async def alive(self) -> bool: ...
 

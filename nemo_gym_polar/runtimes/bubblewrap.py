@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from nemo_gym_polar.runtimes import interpreter
-from nemo_gym_polar.runtimes.base import Mount, SandboxError
+from nemo_gym_polar.runtimes import cpus, interpreter
+from nemo_gym_polar.runtimes.base import NO_NEEDS, Mount, Needs, SandboxError
 from nemo_gym_polar.runtimes.limits import MIB, Limits
 from nemo_gym_polar.runtimes.supervised import INSIDE, SupervisedRuntime, supervise
 
@@ -33,21 +33,33 @@ ETC = (
     "alternatives", "bash.bashrc", "ca-certificates", "crypto-policies", "debian_version", "ld.so.cache", "ld.so.conf",
     "ld.so.conf.d", "magic", "mime.types", "os-release", "pki", "protocols", "services", "shells", "ssl", "terminfo",
 )  # fmt: skip
+TAKEN = frozenset(
+    ("bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "tmp", "usr")
+)
+"""First parts of paths that a workspace can't have: they are the system's, the home's or the scratch space's."""
 REMEDY = "install it (apt-get install bubblewrap), or choose runtime=local, which isolates less"
 
 
 class BubblewrapRuntime(SupervisedRuntime):
     """`gateway` is the Unix socket of the gateway on this host; None leaves no network at all."""
 
-    workspace = WORKSPACE
     home = HOME
     gateway_url = f"http://127.0.0.1:{PORT}"
 
-    def __init__(self, *, gateway: Path | None, mounts: Sequence[Mount] = (), limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        gateway: Path | None,
+        mounts: Sequence[Mount] = (),
+        limits: Limits | None = None,
+        needs: Needs = NO_NEEDS,
+    ) -> None:
         super().__init__()
         self.gateway = gateway
         self.mounts = tuple(mounts)
         self.limits = limits or Limits()
+        self.needs = needs
+        self.workspace = needs.workdir or WORKSPACE
 
     def command(self, config: str) -> list[str]:
         python, python_mounts = interpreter.visible()
@@ -56,11 +68,11 @@ class BubblewrapRuntime(SupervisedRuntime):
             find_bwrap(),
             *namespaces(),
             *system(),
-            *spaces(self.limits),
+            *spaces(self.limits, self.workspace),
             *shown((*python_mounts, own, *self.mounts)),
             *self.door(),
             *environment({"LD_LIBRARY_PATH": f"{interpreter.INSIDE_PREFIX}/lib"}),
-            *("--remount-ro", "/", "--chdir", WORKSPACE, "--"),
+            *("--remount-ro", "/", "--chdir", self.workspace, "--"),
             *(python, "-I", "-S", "-c", supervise(SUPERVISOR), config),
         ]
 
@@ -75,23 +87,46 @@ class BubblewrapRuntime(SupervisedRuntime):
 
     def config(self) -> dict[str, Any]:
         door = {"gateway": SOCKET if self.gateway else None, "port": PORT}
-        become = {"uid": UID, "gid": UID, "own": [WORKSPACE, HOME, *SCRATCH]} if os.geteuid() == 0 else None
+        become = {"uid": UID, "gid": UID, "own": [self.workspace, HOME, *SCRATCH]} if os.geteuid() == 0 else None
         return {
-            "workspace": WORKSPACE,
             "namespace": True,
             "become": become,
+            "cpus": cpus.choose(self.needs.cpus),
             **door,
             **self.limits.supervisor(own_user=True),
         }
 
     def environment(self) -> dict[str, str]:
         user = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash"}
-        return {**user, "PATH": PATH, "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC", "PWD": WORKSPACE}
+        return {**user, "PATH": PATH, "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC", "PWD": self.workspace}
 
     def explain(self, failure: str) -> str:
         if failure.startswith("bwrap:"):
             return f"bubblewrap could not make a sandbox ({failure}); allow user namespaces, or {REMEDY}"
         return failure
+
+
+def check_needs(needs: Needs) -> None:
+    """Raise `SandboxError` for what a sandbox of this kind can't give, rather than run without it."""
+    if needs.image:
+        raise SandboxError(
+            f"runtime.image={needs.image!r}: bubblewrap runs no images, it shows this machine's /usr; drop it"
+        )
+    if needs.network not in (None, "none") or needs.allow_internet:
+        field = "allow_internet=true" if needs.allow_internet else f"network={needs.network!r}"
+        raise SandboxError(f"runtime.{field}: a bubblewrap sandbox reaches the gateway and nothing else; drop it")
+    if needs.gpus:
+        raise SandboxError(f"runtime.gpus={needs.gpus}: a bubblewrap sandbox shows no devices; drop it")
+    if needs.workdir and not fit(PurePosixPath(needs.workdir)):
+        raise SandboxError(
+            f"runtime.workdir={needs.workdir!r}: give an absolute path that the system doesn't use, as /testbed"
+        )
+
+
+def fit(path: PurePosixPath) -> bool:
+    parts = path.parts
+    own = path.is_relative_to("/opt/polar") or PurePosixPath("/opt/polar").is_relative_to(path)
+    return path.is_absolute() and len(parts) > 1 and ".." not in parts and parts[1] not in TAKEN and not own
 
 
 def find_bwrap() -> str:
@@ -129,13 +164,14 @@ def system() -> list[str]:
     return options
 
 
-def spaces(limits: Limits) -> list[str]:
+def spaces(limits: Limits, workspace: str) -> list[str]:
     """Writable places; everything else is read-only or has no size."""
     scratch = str(limits.scratch_mb * MIB)
     options = ["--proc", "/proc", "--dev", "/dev"]
     for place in (*SCRATCH, HOME):
         options += ["--size", scratch, "--tmpfs", place]
-    options += ["--size", str(limits.workspace_mb * MIB), "--tmpfs", WORKSPACE]
+    options += [part for parent in reversed(PurePosixPath(workspace).parents) for part in ("--dir", str(parent))]
+    options += ["--size", str(limits.workspace_mb * MIB), "--tmpfs", workspace]
     return [*options, "--remount-ro", "/dev", "--symlink", "/tmp", "/var/tmp"]
 
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nemo_gym_polar.runtimes import interpreter
-from nemo_gym_polar.runtimes.base import Exit, Mount
+from nemo_gym_polar.runtimes import cpus, interpreter
+from nemo_gym_polar.runtimes.base import NO_NEEDS, Exit, Mount, Needs, SandboxError
 from nemo_gym_polar.runtimes.limits import Limits
 from nemo_gym_polar.runtimes.supervised import INSIDE, SupervisedRuntime, supervise
 
@@ -31,15 +31,35 @@ class NoIsolationWarning(UserWarning):
     """The local runtime was chosen."""
 
 
+def check_needs(needs: Needs) -> None:
+    """Raise `SandboxError` for what can't be given without a sandbox, rather than run without it."""
+    refused = {
+        "image": needs.image,
+        "workdir": needs.workdir,
+        "storage_mb": needs.storage_mb,
+        "gpus": needs.gpus,
+        "network": needs.network if needs.network == "none" else None,
+        "allow_internet": needs.allow_internet if needs.allow_internet is False else None,
+    }
+    for name, value in refused.items():
+        if value or value is False:
+            raise SandboxError(
+                f"runtime.{name}={value!r}: runtime=local can't give that; drop it, or choose bubblewrap"
+            )
+
+
 class LocalRuntime(SupervisedRuntime):
     """`gateway_url` is the gateway's real address; mount targets in commands are replaced by their sources."""
 
-    def __init__(self, *, gateway_url: str, mounts: Sequence[Mount] = (), limits: Limits | None = None) -> None:
+    def __init__(
+        self, *, gateway_url: str, mounts: Sequence[Mount] = (), limits: Limits | None = None, needs: Needs = NO_NEEDS
+    ) -> None:
         super().__init__()
         warnings.warn(MISSING, NoIsolationWarning, stacklevel=2)
         self.gateway_url = gateway_url
         self.mounts = tuple(mounts)
         self.limits = limits or Limits()
+        self.needs = needs
         self.directory = Path(tempfile.mkdtemp(prefix="polar-"))
         self.workspace = str(self.directory / "workspace")
         self.home = str(self.directory / "home")
@@ -58,7 +78,7 @@ class LocalRuntime(SupervisedRuntime):
 
     def config(self) -> dict[str, Any]:
         fixed = {"namespace": False, "become": None, "gateway": None, "remove": str(self.directory)}
-        return {"workspace": self.workspace, **fixed, **self.limits.supervisor(own_user=False)}
+        return {**fixed, "cpus": cpus.choose(self.needs.cpus), **self.limits.supervisor(own_user=False)}
 
     def environment(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in ("PATH", "LANG", "USER", "SHELL") if name in os.environ}
@@ -68,10 +88,18 @@ class LocalRuntime(SupervisedRuntime):
         return f"the local runtime did not start: {failure}"
 
     async def run(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float, log: Path | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float,
+        log: Path | None = None,
+        hidden: Sequence[str] = (),
     ) -> Exit:
         placed = {name: self.place(value) for name, value in (env or {}).items()}
-        return await super().run([self.place(word) for word in argv], env=placed, timeout=timeout, log=log)
+        words = [self.place(word) for word in argv]
+        return await super().run(words, env=placed, cwd=cwd, timeout=timeout, log=log, hidden=hidden)
 
     def place(self, text: str) -> str:
         for mount in self.mounts:

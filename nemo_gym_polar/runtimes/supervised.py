@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from nemo_gym_polar.runtimes.base import Exit, SandboxError
-from nemo_gym_polar.runtimes.channel import Channel
+from nemo_gym_polar.runtimes.base import Exit, Needs, SandboxError
+from nemo_gym_polar.runtimes.channel import Channel, Output
 from nemo_gym_polar.runtimes.inside.processes import descendants
-from nemo_gym_polar.runtimes.limits import Limits
+from nemo_gym_polar.runtimes.limits import MIB, Limits
 from nemo_gym_polar.runtimes.log import BoundedLog
 
 INSIDE = Path(__file__).with_name("inside")
@@ -30,6 +30,15 @@ KEEP = 1 << 16  # bytes of each stream that an `Exit` carries
 MAX_READ = 16 << 20
 START_SECONDS = 20.0
 ANSWER_SECONDS = 30.0
+ALIVE_SECONDS = 10.0
+PIECE = 1 << 20  # bytes of a file that travel in one frame
+UNPACK = """
+set -e
+mkdir -p "$1"
+if [ -n "$3" ]; then find "$1" -mindepth 1 -delete; fi
+tar -C "$1" --no-same-owner -xf "$2"
+rm "$2"
+"""
 GRACE_SECONDS = 10.0  # a command's own limit is kept inside; this much later we stop believing in the sandbox
 
 
@@ -45,6 +54,7 @@ class SupervisedRuntime(ABC):
     home: str
     gateway_url: str
     limits: Limits
+    needs: Needs
 
     def __init__(self) -> None:
         self.process: asyncio.subprocess.Process | None = None
@@ -91,28 +101,73 @@ class SupervisedRuntime(ABC):
         self.process, self.channel = process, Channel(process.stdout, process.stdin)
 
     async def run(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float, log: Path | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float,
+        log: Path | None = None,
+        hidden: Sequence[str] = (),
     ) -> Exit:
         """Run a command to its end; nothing that it started is alive afterwards."""
-        fields: dict[str, Any] = {"argv": list(argv), "env": {**self.environment(), **(env or {})}, "keep": KEEP}
-        fields |= {"timeout": timeout, "log_limit": self.limits.log_bytes if log else 0}
-        with contextlib.ExitStack() as stack:
-            output = stack.enter_context(BoundedLog(log)) if log else None
-            async with self.turn:
-                began = time.monotonic()
-                call = self.connected.call("run", output=output, within=timeout + GRACE_SECONDS, **fields)
-                try:
-                    header, tails = await call
-                except asyncio.CancelledError:
-                    self.connected.tell("kill")
-                    raise
-            if output:
-                output.note_lost(header["output"])
-        seconds = min(header["seconds"], time.monotonic() - began)
-        return ended(header, tails, seconds)
+        variables = {**self.environment(), **self.needs.env, **(env or {})}
+        fields: dict[str, Any] = {
+            "argv": list(argv),
+            "env": variables,
+            "cwd": cwd or self.workspace,
+            "timeout": timeout,
+        }
+        if log is None:
+            return (await self.command_to_end(fields))[0]
+        with BoundedLog(log, hidden) as output:
+            ended, printed = await self.command_to_end(fields, output, self.limits.log_bytes)
+            output.note_lost(printed)
+            return ended
 
-    async def write(self, path: str, data: bytes) -> None:
-        await self.connected.call("write", data, within=ANSWER_SECONDS, path=path)
+    async def command_to_end(
+        self, fields: Mapping[str, Any], output: Output | None = None, limit: int = 0
+    ) -> tuple[Exit, int]:
+        """How it ended and how many bytes it printed; the first `limit` of them go to `output`."""
+        async with self.turn:
+            began, within = time.monotonic(), fields["timeout"] + GRACE_SECONDS
+            call = self.connected.call("run", output=output, within=within, keep=KEEP, log_limit=limit, **fields)
+            try:
+                header, tails = await call
+            except asyncio.CancelledError:
+                self.connected.tell("kill")
+                raise
+        return ended(header, tails, min(header["seconds"], time.monotonic() - began)), header["output"]
+
+    async def write(self, path: str, data: bytes, *, append: bool = False, mode: int = 0o644) -> None:
+        """A link or a pipe in the file's place is replaced, not followed."""
+        for at in range(0, max(1, len(data)), PIECE):
+            fields: dict[str, Any] = {"path": path, "append": append or at > 0, "mode": mode}
+            await self.connected.call("write", data[at : at + PIECE], within=ANSWER_SECONDS, **fields)
+
+    async def save(self, directory: str, archive: Path, *, timeout: float) -> None:
+        argv = ["tar", "-C", directory, "--ignore-failed-read", "-cf", "-", "."]
+        fields: dict[str, Any] = {"argv": argv, "env": self.environment(), "cwd": "/", "timeout": timeout}
+        limit = self.limits.output_mb * MIB
+        with archive.open("wb") as file:
+            packed, printed = await self.command_to_end(fields, lambda stream, data: keep(file, stream, data), limit)
+        if packed.killed_for == "output" or printed > limit:
+            raise SandboxError(
+                f"{directory} is larger than {self.limits.output_mb} MiB: raise runtime.settings.output_mb"
+            )
+        check(packed, f"{directory} can't be packed")
+
+    async def restore(self, archive: Path, directory: str, *, clean: bool = False, timeout: float) -> None:
+        inside = f"{self.home}/.polar.tar"
+        await self.upload(archive, inside)
+        argv = ["bash", "-c", UNPACK, "unpack", directory, inside, "clean" if clean else ""]
+        check(await self.run(argv, cwd="/", timeout=timeout), f"{directory} can't be filled")
+
+    async def upload(self, file: Path, path: str) -> None:
+        with file.open("rb") as source:
+            await self.write(path, source.read(PIECE))
+            while piece := source.read(PIECE):
+                await self.write(path, piece, append=True)
 
     async def read(self, path: str) -> bytes:
         call = self.connected.call("read", within=ANSWER_SECONDS, path=path, limit=MAX_READ)
@@ -123,7 +178,7 @@ class SupervisedRuntime(ABC):
         if self.channel is None:
             return False
         try:
-            await self.channel.call("ping", within=ANSWER_SECONDS)
+            await self.channel.call("ping", within=ALIVE_SECONDS)
         except SandboxError:
             return False
         return True
@@ -157,6 +212,18 @@ class SupervisedRuntime(ABC):
 def ended(header: Mapping[str, Any], tails: bytes, seconds: float) -> Exit:
     reason, split = header["killed_for"], header["stdout"]
     return Exit(header["code"], reason == "time", tails[:split], tails[split:], seconds, reason)
+
+
+def keep(file: IO[bytes], stream: str, data: bytes) -> None:
+    if stream == "stdout":
+        file.write(data)
+
+
+def check(ended: Exit, failure: str) -> None:
+    if ended.code != 0:
+        said = ended.stderr.decode(errors="replace").strip().splitlines()
+        why = f"took longer than {ended.seconds:.0f} s" if ended.timed_out else ended.killed_for or f"code {ended.code}"
+        raise SandboxError(f"{failure}: {said[-1] if said and not ended.timed_out else why}")
 
 
 def last_line(file: IO[bytes]) -> str:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: PTH103, PTH120 (importing pathlib would double the start-up time)
+# ruff: noqa: PTH103, PTH108, PTH120 (importing pathlib would double the start-up time)
 """The first process of a sandbox: obeys frames on stdin, answers on stdout, and outlives nothing it was told to end.
 
 Operations: `run`, `kill`, `read`, `write`, `ping`. One command at a time; when a command ends, so does every process
@@ -34,7 +34,6 @@ class Supervisor:
     def __init__(self, config: dict[str, Any]) -> None:
         self.max_processes: int = config["max_processes"]
         self.max_output: int = config["max_output"]
-        self.workspace: str = config["workspace"]
         self.processes = processes.Namespace() if config["namespace"] else processes.Subtree()
         self.control = Frames(STDIN)
         self.selector = selectors.DefaultSelector()
@@ -80,7 +79,7 @@ class Supervisor:
     def run(self, header: dict[str, Any]) -> None:
         if self.command:
             raise ValueError("a command is already running in this sandbox")
-        os.chdir(self.workspace)
+        os.chdir(header["cwd"])
         self.request, self.forwarded, self.next_look = header, 0, time.monotonic() + TICK
         self.command = Command(header["argv"], header["env"], keep=header["keep"])
         for stream in self.command.streams:
@@ -144,10 +143,15 @@ class Supervisor:
 
 
 def write(header: dict[str, Any], payload: bytes) -> bytes:
-    parent = os.path.dirname(header["path"])
-    os.makedirs(parent, exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK
-    with os.fdopen(os.open(header["path"], flags, 0o644), "wb") as file:
+    """A link (to /dev/null?) or a pipe in the file's place makes room: the data must not be swallowed."""
+    path = header["path"]
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        os.unlink(path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW
+    flags |= os.O_APPEND if header["append"] else os.O_TRUNC
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        os.fchmod(file.fileno(), header["mode"])
         file.write(payload)
     return b""
 
@@ -204,6 +208,8 @@ def main() -> None:
     processes.protect()
     supervisor = Supervisor(config)
     lower(config["limits"])
+    if config["cpus"]:
+        os.sched_setaffinity(0, config["cpus"])
     if config["gateway"]:
         forward.start(config["port"], config["gateway"])
     try:
