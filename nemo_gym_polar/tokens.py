@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +15,11 @@ from numpy.typing import NDArray
 Int32 = NDArray[np.int32]
 Float32 = NDArray[np.float32]
 Bool = NDArray[np.bool_]
+
+SideArrays = Mapping[str, NDArray[Any]]
+"""By name, arrays with one row per token: what an engine says beside ids and log-probabilities, like routed experts."""
+
+NO_SIDE_ARRAYS: SideArrays = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

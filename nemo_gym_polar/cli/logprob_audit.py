@@ -36,7 +36,7 @@ async def compare(engine: ScoringEngine, store: TurnStore, *, any_version: bool)
     version = await engine.weight_version()
     differences = Differences(version, any_version)
     for trace in build(store, "prefix_merging", _ALL_KINDS).traces:
-        if differences.wants(trace):
+        if differences.wants(store, trace):
             try:
                 differences.add(store, trace, await engine.score(trace.token_ids))
             except ContextOverflowError:

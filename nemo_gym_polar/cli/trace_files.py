@@ -20,6 +20,7 @@ from nemo_gym_polar.cli.errors import CommandError
 from nemo_gym_polar.export.jsonl import decode_trace
 from nemo_gym_polar.forest.digests import trace_digest
 from nemo_gym_polar.forest.findings import Breach, Finding
+from nemo_gym_polar.forest.side import decode_side
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.forest.turn import Edge
 from nemo_gym_polar.tokens import VersionSpan
@@ -86,4 +87,6 @@ def _trace(row: Mapping[str, Any]) -> Trace:
         edge=Edge(row.get("edge", Edge.ROOT)),
         group=row.get("group"),
         chain_digest=row.get("chain_digest", ""),
+        side=decode_side(row.get("side", {})),
+        images=tuple(row.get("images", ())),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from nemo_gym_polar.chat import Conversation, FinishReason, Message, Sampling
-from nemo_gym_polar.tokens import Float32, Int32, VersionSpan
+from nemo_gym_polar.tokens import NO_SIDE_ARRAYS, Float32, Int32, SideArrays, VersionSpan
 
 EngineFault = Literal[
     "unreachable",  # no connection, or it broke before the answer was whole
@@ -63,7 +63,8 @@ class Sampled:
     """Tokens an engine sampled after a known context: ids and log-probabilities of equal length, end token included.
 
     `versions` is empty where the engine does not tell. `stop` is the stop sequence that ended the answer, if one did.
-    `cached` counts the context tokens that the engine had in its prefix cache, None where it does not tell.
+    `cached` counts the context tokens that the engine had in its prefix cache, None where it does not tell. `side`
+    arrays have one row for each of the last tokens of context and answer, as many as the engine tells of.
     """
 
     token_ids: Int32
@@ -72,6 +73,7 @@ class Sampled:
     versions: tuple[VersionSpan, ...]
     stop: str | None = None
     cached: int | None = None
+    side: SideArrays = NO_SIDE_ARRAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +86,12 @@ class Rendered:
 
 
 class TokenEngine(Protocol):
-    """Takes token ids: the gateway renders and parses. `session` pins a session to one replica."""
+    """Takes token ids: the gateway renders and parses. `session` pins a session to one replica.
 
-    async def sample(self, context: Int32, sampling: Sampling, *, session: str) -> Sampled: ...
+    Of the first `known` tokens of a context all is known already: an engine need not tell their side arrays again.
+    """
+
+    async def sample(self, context: Int32, sampling: Sampling, *, session: str, known: int = 0) -> Sampled: ...
 
     async def check(self) -> None:
         """Raises `EngineError` unless the engine answers."""

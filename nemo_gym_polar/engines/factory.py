@@ -67,5 +67,10 @@ def make_engine(settings: EngineSettings) -> Mode:
         history=settings.history,
         model=settings.model,
     )
-    engine = kind(replicas, model=settings.model, stop_token_ids=rendering.stop_token_ids)
+    stops, experts = rendering.stop_token_ids, settings.routed_experts
+    engine = (
+        SGLang(replicas, model=settings.model, stop_token_ids=stops, routed_experts=experts)
+        if kind is SGLang
+        else kind(replicas, model=settings.model, stop_token_ids=stops)
+    )
     return TokensMode(engine, rendering, settings.meaning, helpers)

@@ -45,7 +45,7 @@ class ScriptedEngine:
         self.served: list[Served] = []
         self._end = tokenizer.eos_token_id
 
-    async def sample(self, context: Int32, sampling: Sampling, *, session: str) -> Sampled:
+    async def sample(self, context: Int32, sampling: Sampling, *, session: str, known: int = 0) -> Sampled:
         ids = [*self.tokenizer.encode(self.script(self.tokenizer.decode(context.tolist()))), self._end]
         sampled = np.asarray(ids[: sampling.max_tokens], np.int32)
         self.served.append(Served(context, sampled))

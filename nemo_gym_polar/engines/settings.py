@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from nemo_gym_polar.engines.base import Logprobs
 from nemo_gym_polar.engines.families import History
@@ -34,7 +34,8 @@ class EngineSettings(BaseModel):
     becomes of the policy's thinking once its question is answered: `keep` leaves it in the context, `strip` does as the
     model's template does. All four are for tokens mode only. `logprobs` says what the engine's log-probabilities are
     of, if it was started to report others than it does by itself. `helpers` are frozen models by the alias that a
-    harness asks for.
+    harness asks for. `routed_experts` keeps, for SGLang in tokens mode, the experts that each token was sent to: it is
+    how many there are per token, the model's layers times top-k.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -51,6 +52,7 @@ class EngineSettings(BaseModel):
     timeout: float = 600.0
     logprobs: Logprobs | None = None
     helpers: dict[str, HelperSettings] = {}
+    routed_experts: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="before")
     @classmethod
@@ -66,6 +68,11 @@ class EngineSettings(BaseModel):
             raise ValueError("engine.mode=tokens: NeMo RL's policy server takes messages only; set engine.mode=chat")
         if self.mode == "tokens" and not self.tokenizer:
             raise ValueError("engine.tokenizer is not set; tokens mode needs the directory of the model's tokenizer")
+        if self.routed_experts and (self.kind, self.mode) != ("sglang", "tokens"):
+            raise ValueError(
+                f"engine.routed_experts={self.routed_experts}: only sglang in tokens mode tells them, "
+                f"not {self.kind} in {self.mode} mode; leave it out"
+            )
         return self
 
     @model_validator(mode="after")

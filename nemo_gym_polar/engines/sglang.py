@@ -9,6 +9,7 @@ mode asks `/v1/chat/completions`, which tells ids on request: older servers in t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from nemo_gym_polar.chat import Sampling
@@ -17,7 +18,8 @@ from nemo_gym_polar.engines.base import Sampled
 from nemo_gym_polar.engines.chat_server import CHAT_PATH, ChatServer
 from nemo_gym_polar.engines.replicas import Replicas
 from nemo_gym_polar.engines.replies import Source
-from nemo_gym_polar.tokens import Int32, VersionSpan
+from nemo_gym_polar.engines.routed_experts import EXPERTS, read_experts
+from nemo_gym_polar.tokens import NO_SIDE_ARRAYS, Int32, SideArrays, VersionSpan
 
 _GENERATE = "/generate"
 _STRIPPED = "a router in between may pass on the text only; give engine.urls the workers themselves"
@@ -25,7 +27,10 @@ _NO_CHAT_IDS = f"the server may be older than `return_token_ids` (then use engin
 
 
 class SGLang(ChatServer):
-    """Both modes. `stop_token_ids` end an answer in tokens mode; in chat mode the server knows its own."""
+    """Both modes. `stop_token_ids` end an answer in tokens mode; in chat mode the server knows its own.
+
+    `routed_experts` is how many experts it names for each token, layers times top-k; 0 asks for none. Tokens mode only.
+    """
 
     KIND = "sglang"
     CHAT = Source(KIND, CHAT_PATH, _NO_CHAT_IDS, _STRIPPED)
@@ -39,14 +44,27 @@ class SGLang(ChatServer):
     }
     _TOKENS = Source(KIND, _GENERATE, _STRIPPED, _STRIPPED)
 
-    def __init__(self, replicas: Replicas, *, model: str, stop_token_ids: Sequence[int] = ()) -> None:
+    def __init__(
+        self, replicas: Replicas, *, model: str, stop_token_ids: Sequence[int] = (), routed_experts: int = 0
+    ) -> None:
         super().__init__(replicas, model=model)
         self._stop_token_ids = list(stop_token_ids)
+        self._experts = routed_experts
 
-    async def sample(self, context: Int32, sampling: Sampling, *, session: str) -> Sampled:
+    async def sample(self, context: Int32, sampling: Sampling, *, session: str, known: int = 0) -> Sampled:
         body = {"input_ids": context, "sampling_params": self._parameters(sampling), "return_logprob": True}
+        if self._experts:
+            body |= {"return_routed_experts": True, "routed_experts_start_len": known}
         reply = await self._replicas.post(_GENERATE, openai_wire.encode(body), session=session)
-        return _generated(replies.decoded(reply, self._TOKENS), len(context), self._TOKENS)
+        answer = replies.decoded(reply, self._TOKENS)
+        sampled = _generated(answer, len(context), self._TOKENS)
+        return replace(sampled, side=self._side(answer, len(context) + len(sampled.token_ids), known))
+
+    def _side(self, answer: dict[str, Any], length: int, known: int) -> SideArrays:
+        if not self._experts:
+            return NO_SIDE_ARRAYS
+        text = answer["meta_info"].get("routed_experts")
+        return {EXPERTS: read_experts(text, self._experts, length, known, self._TOKENS)}
 
     def _parameters(self, sampling: Sampling) -> dict[str, Any]:
         parameters = openai_wire.parameters(sampling)

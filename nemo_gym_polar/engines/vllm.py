@@ -38,7 +38,7 @@ class VLLM(ChatServer):
         self._stop_token_ids = list(stop_token_ids)
         self._has_generate = True
 
-    async def sample(self, context: Int32, sampling: Sampling, *, session: str) -> Sampled:
+    async def sample(self, context: Int32, sampling: Sampling, *, session: str, known: int = 0) -> Sampled:
         if self._has_generate:
             reply = await self._generate(context, sampling, session)
             if reply.status not in (403, 404):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from nemo_gym_polar.forest.builders import Build
+from nemo_gym_polar.forest.side import decode_side, encode_side
 from nemo_gym_polar.forest.store import TurnStore
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.forest.turn import Edge, Turn
@@ -25,7 +26,7 @@ ENVELOPE = ("schema", "rollout_id", "task_id", "sample", "status", "reward", "tr
 TRACE = (
     *("trace_id", "kind", "edge", "parent_trace_id", "shared_prefix_length", "group", "chain_digest"),
     *("finish_reason", "trace_reward", "weight", "token_ids", "loss_mask", "logprobs"),
-    *("sampled_spans", "weight_versions", "turns", "metadata"),
+    *("sampled_spans", "weight_versions", "turns", "metadata", "side_arrays", "images"),
 )
 SPAN = ("call_index", "response_id", "start", "end", "owned")
 VERSION = ("version", "start", "end")
@@ -99,6 +100,8 @@ def _trace(store: TurnStore, trace: Trace) -> dict[str, Any]:
         "weight_versions": [{"version": one.version, "start": one.start, "end": one.end} for one in trace.versions],
         "turns": list(trace.turns),
         "metadata": trace.metadata,
+        "side_arrays": encode_side(trace.side),
+        "images": list(trace.images),
     }
 
 
@@ -174,4 +177,6 @@ def _read(session_id: str, row: Mapping[str, Any], names: Renames) -> Trace:
         reward=row["trace_reward"],
         weight=row["weight"],
         metadata=row["metadata"],
+        side=decode_side(row["side_arrays"]),
+        images=tuple(row["images"]),
     )

@@ -16,6 +16,7 @@ import numpy as np
 import orjson
 
 from nemo_gym_polar.forest.digests import trace_digest
+from nemo_gym_polar.forest.side import decode_side, encode_side
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.forest.turn import Edge
 from nemo_gym_polar.tokens import Bool, VersionSpan
@@ -68,6 +69,8 @@ def encode_trace(trace: Trace) -> dict[str, Any]:
         "trained": spans(trace.loss_mask),
         "token_ids": np.ascontiguousarray(trace.token_ids, dtype=np.int32),
         "logprobs": np.ascontiguousarray(trace.logprobs[trace.loss_mask], dtype=np.float32),
+        **({"side": encode_side(trace.side)} if trace.side else {}),
+        **({"images": trace.images} if trace.images else {}),
     }
 
 
@@ -96,6 +99,8 @@ def decode_trace(row: Mapping[str, Any]) -> Trace:
         reward=row["reward"],
         weight=row["weight"],
         metadata=row["metadata"],
+        side=decode_side(row.get("side", {})),
+        images=tuple(row.get("images", ())),
     )
 
 

@@ -17,12 +17,13 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from nemo_gym_polar.export.lines import appearing
 from nemo_gym_polar.forest.digests import trace_digest
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.forest.turn import Edge
-from nemo_gym_polar.tokens import VersionSpan
+from nemo_gym_polar.tokens import NO_SIDE_ARRAYS, SideArrays, VersionSpan
 
 Row = tuple[Trace, Mapping[str, Any]]
 
@@ -30,6 +31,9 @@ VERSION = b"1"
 ROWS = 64  # of a row group: long traces stay small in memory, short ones still compress well
 
 _VERSION_SPAN = pa.struct([("version", pa.string()), ("start", pa.int32()), ("end", pa.int32())])
+_SIDE = pa.struct(
+    [("name", pa.string()), ("dtype", pa.string()), ("shape", pa.list_(pa.int32())), ("data", pa.binary())]
+)
 SCHEMA = pa.schema(
     [
         pa.field("session_id", pa.string(), nullable=False),
@@ -55,6 +59,8 @@ SCHEMA = pa.schema(
         pa.field("loss_mask", pa.list_(pa.bool_()), nullable=False),
         pa.field("logprobs", pa.list_(pa.float32()), nullable=False),
         pa.field("metadata", pa.string(), nullable=False),
+        pa.field("side", pa.list_(_SIDE)),
+        pa.field("images", pa.list_(pa.string())),
     ],
     metadata={b"nemo_gym_polar.trace_schema": VERSION},
 )
@@ -101,7 +107,13 @@ def _row(trace: Trace, about: Mapping[str, Any]) -> dict[str, Any]:
         "loss_mask": trace.loss_mask,
         "logprobs": trace.logprobs,
         "metadata": orjson.dumps(trace.metadata).decode(),
+        "side": [_side(name, rows) for name, rows in trace.side.items()],
+        "images": list(trace.images),
     }
+
+
+def _side(name: str, rows: NDArray[Any]) -> dict[str, Any]:
+    return {"name": name, "dtype": rows.dtype.str, "shape": list(rows.shape), "data": rows.tobytes()}
 
 
 def _trace(row: Mapping[str, Any]) -> Trace:
@@ -114,4 +126,11 @@ def _trace(row: Mapping[str, Any]) -> Trace:
         loss_mask=np.array(row["loss_mask"], np.bool_),
         logprobs=np.array(row["logprobs"], np.float32),
         metadata=orjson.loads(row["metadata"]),
+        side=_sides(row.get("side") or ()),
+        images=tuple(row.get("images") or ()),
     )
+
+
+def _sides(found: Iterable[Mapping[str, Any]]) -> SideArrays:
+    arrays = {one["name"]: np.frombuffer(one["data"], one["dtype"]).reshape(one["shape"]) for one in found}
+    return arrays or NO_SIDE_ARRAYS

@@ -16,8 +16,8 @@ from nemo_gym_polar.forest.errors import (
     TokenIdError,
     VersionSpanError,
 )
-from nemo_gym_polar.forest.turn import Generation, SideArrays, Status
-from nemo_gym_polar.tokens import Float32, Int32, VersionSpan
+from nemo_gym_polar.forest.turn import Generation, Status
+from nemo_gym_polar.tokens import Float32, Int32, SideArrays, VersionSpan
 
 # A float32 log-softmax may round a certainty to just above zero.
 _ROUNDING = 1e-4
@@ -73,5 +73,7 @@ def _check_versions(versions: tuple[VersionSpan, ...], length: int) -> None:
 
 def _check_side(side: SideArrays, length: int) -> None:
     for name, rows in side.items():
-        if len(rows) != length:
+        if len(rows) > length:
             raise LengthMismatchError(f"side array {name} has {len(rows)} rows for {length} tokens")
+        if rows.dtype.kind != "i":
+            raise TokenIdError(f"side array {name} is of {rows.dtype}; give signed integers, where -1 is not known")

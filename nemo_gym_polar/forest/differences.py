@@ -22,6 +22,7 @@ from nemo_gym_polar.tokens import Bool, Float32, VersionSpan
 OTHER_WEIGHTS = "other_weights"
 UNKNOWN_WEIGHTS = "unknown_weights"
 TOO_LONG = "too_long"
+OTHER_TEMPERATURE = "other_temperature"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +55,21 @@ class Differences:
     left_out: Counter[str] = field(default_factory=Counter)
     _pieces: defaultdict[Edge, list[_Piece]] = field(default_factory=lambda: defaultdict(list))
 
-    def wants(self, trace: Trace) -> bool:
+    def wants(self, store: TurnStore, trace: Trace) -> bool:
         """Whether anything of a trace can be compared; if not, it is counted, and the engine need not be asked."""
-        fits, unknown = self._masks(trace)
-        if not (fits & trace.loss_mask).any():
-            self._leave_out(trace.loss_mask, fits, unknown)
+        usable, fits, unknown = self._masks(store, trace)
+        if not (fits & usable).any():
+            self._leave_out(trace.loss_mask, usable, fits, unknown)
             return False
         return True
 
     def add(self, store: TurnStore, trace: Trace, scored: Float32) -> None:
         """`scored` are the engine's values for all tokens of `trace`, [T]."""
-        fits, unknown = self._masks(trace)
-        self._leave_out(trace.loss_mask, fits, unknown)
+        usable, fits, unknown = self._masks(store, trace)
+        self._leave_out(trace.loss_mask, usable, fits, unknown)
         for index in trace.turns:
             turn = store[index]
-            places = _places(turn, trace.loss_mask & fits)
+            places = _places(turn, usable & fits)
             if len(places):
                 values = np.abs(trace.logprobs[places] - scored[places])
                 self._pieces[turn.edge].append(_Piece(index, places - turn.context_length, values))
@@ -85,23 +86,36 @@ class Differences:
         """One for each edge kind of which something was compared, in the order of `Edge`."""
         return [_spread(edge, self._pieces[edge]) for edge in Edge if edge in self._pieces]
 
-    def _masks(self, trace: Trace) -> tuple[Bool, Bool]:
-        """Which tokens are of the engine's weights, and of which nobody knows the weights."""
+    def _masks(self, store: TurnStore, trace: Trace) -> tuple[Bool, Bool, Bool]:
+        """Which trained tokens were sampled at temperature 1, as engines score; which tokens are of the engine's
+        weights; and of which nobody knows the weights."""
+        usable = trace.loss_mask & ~_heated(store, trace)
         unknown = ~_covered(trace.versions, len(trace))
         if self.any_version:
-            return np.ones(len(trace), np.bool_), unknown
+            return usable, np.ones(len(trace), np.bool_), unknown
         if self.version is None:
-            return np.zeros(len(trace), np.bool_), np.ones(len(trace), np.bool_)
-        return _covered([span for span in trace.versions if span.version == self.version], len(trace)), unknown
+            return usable, np.zeros(len(trace), np.bool_), np.ones(len(trace), np.bool_)
+        fits = _covered([span for span in trace.versions if span.version == self.version], len(trace))
+        return usable, fits, unknown
 
-    def _leave_out(self, loss: Bool, fits: Bool, unknown: Bool) -> None:
-        for cause, mask in ((UNKNOWN_WEIGHTS, unknown), (OTHER_WEIGHTS, ~unknown)):
-            if count := int((loss & ~fits & mask).sum()):
+    def _leave_out(self, loss: Bool, usable: Bool, fits: Bool, unknown: Bool) -> None:
+        causes = {OTHER_TEMPERATURE: loss & ~usable, UNKNOWN_WEIGHTS: usable & ~fits & unknown}
+        for cause, mask in {**causes, OTHER_WEIGHTS: usable & ~fits & ~unknown}.items():
+            if count := int(mask.sum()):
                 self.left_out[cause] += count
 
 
 def _places(turn: Turn, wanted: Bool) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
     return turn.context_length + np.flatnonzero(wanted[turn.context_length : turn.length])
+
+
+def _heated(store: TurnStore, trace: Trace) -> Bool:
+    """Tokens whose recorded log-probabilities are those of another temperature than 1."""
+    heated = np.zeros(len(trace), np.bool_)
+    for turn in (store[index] for index in trace.turns):
+        if turn.temperature != 1.0:
+            heated[turn.context_length : turn.length] = True
+    return heated
 
 
 def _covered(versions: Sequence[VersionSpan], length: int) -> Bool:

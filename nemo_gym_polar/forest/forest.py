@@ -30,9 +30,10 @@ from nemo_gym_polar.forest.labels import (
 )
 from nemo_gym_polar.forest.matching import Answers, Match, follow, ignore_answer
 from nemo_gym_polar.forest.placement import Place, place
+from nemo_gym_polar.forest.side import new_rows
 from nemo_gym_polar.forest.store import TurnStore
 from nemo_gym_polar.forest.tree import Node
-from nemo_gym_polar.forest.turn import NO_SIDE_ARRAYS, Cause, Edge, Generation, Status, Turn
+from nemo_gym_polar.forest.turn import Cause, Edge, Generation, Status, Turn
 
 
 class Forest(TurnStore):
@@ -100,7 +101,8 @@ class Forest(TurnStore):
             dialect=generation.dialect,
             started=generation.started,
             ended=generation.ended,
-            side={name: _frozen(rows[where.shared :]) for name, rows in generation.side.items()} or NO_SIDE_ARRAYS,
+            temperature=generation.temperature,
+            side=new_rows(generation.side, len(delta) + len(sampled)),
         )
 
     def _reply(self, request: Node, generation: Generation) -> int | None:

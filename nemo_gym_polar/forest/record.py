@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.messages import dump_message, dump_tools, load_message, load_tools
-from nemo_gym_polar.forest.turn import NO_SIDE_ARRAYS, Cause, Edge, Flag, Mark, Status, Turn
-from nemo_gym_polar.tokens import VersionSpan
+from nemo_gym_polar.forest.turn import Cause, Edge, Flag, Mark, Status, Turn
+from nemo_gym_polar.tokens import NO_SIDE_ARRAYS, VersionSpan
 
 _SIZES = struct.Struct("<II")
 _LEVEL = 1
@@ -105,6 +105,7 @@ def _fields(turn: Turn) -> dict[str, Any]:
         "dialect": turn.dialect,
         "started": turn.started,
         "ended": turn.ended,
+        "temperature": turn.temperature,
     }
 
 

@@ -66,6 +66,10 @@ class TurnStore:
         turn = self[index]
         return np.concatenate([one.side[name][:own] for one, own in self._pieces(turn, turn.length)][::-1])
 
+    def way(self, turn: Turn) -> list[Turn]:
+        """The turns that hold the tokens of a turn's sequence, the newest first."""
+        return [one for one, _ in self._pieces(turn, turn.length)]
+
     def previous(self, turn: Turn) -> Turn | None:
         """The chain step: the turn all of whose tokens `turn`'s context begins with, if there is one.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from nemo_gym_polar.forest.turn import Edge
-from nemo_gym_polar.tokens import Bool, Float32, Int32, VersionSpan
+from nemo_gym_polar.tokens import NO_SIDE_ARRAYS, Bool, Float32, Int32, SideArrays, VersionSpan
 
 TraceKind = Literal["main", "sub_agent", "compaction", "side_call"]
 
@@ -22,7 +22,8 @@ class Trace:
     `shared_prefix` tokens are those of trace `parent`; `edge` says why this one parts from it there, or begins at all.
     `group` names the task whose sessions are compared, None until a rollout says. `reward` is None until an evaluator
     has spoken; `weight` is this trace's share of its session. `chain_digest` is the last owned turn's, in hex: it
-    chains the tokens of all turns before it, and so ties the trace to its journal.
+    chains the tokens of all turns before it, and so ties the trace to its journal. `side` arrays have T rows, of which
+    those of -1 are unknown; `images` are the content hashes of the conversation's images in the order of reading.
     """
 
     session_id: str
@@ -42,6 +43,8 @@ class Trace:
     reward: float | None = None
     weight: float = 1.0
     metadata: dict[str, Any] = field(default_factory=dict)
+    side: SideArrays = NO_SIDE_ARRAYS
+    images: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.token_ids)

@@ -8,19 +8,11 @@ tokens) followed by `delta`. So a retry costs nothing, and a chain that breaks i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Any
-
-from numpy.typing import NDArray
 
 from nemo_gym_polar.chat import Dialect, FinishReason, Message
-from nemo_gym_polar.tokens import Float32, Int32, VersionSpan
-
-SideArrays = Mapping[str, NDArray[Any]]
-NO_SIDE_ARRAYS: SideArrays = MappingProxyType({})
+from nemo_gym_polar.tokens import NO_SIDE_ARRAYS, Float32, Int32, SideArrays, VersionSpan
 
 
 class Edge(StrEnum):
@@ -82,6 +74,10 @@ class Flag(StrEnum):
     """top-p, top-k or min-p cut the distribution."""
     PENALTIES = "penalties"
     """Repetition, presence or frequency penalties, or a logit bias."""
+    WEIGHTS_CHANGED = "weights_changed"
+    """The weights were replaced while it was sampled, and the engine does not say at which token."""
+    EXHAUSTED = "exhausted"
+    """Not sampled at all: the session's budget had run out, and the gateway said so in an answer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,8 +85,10 @@ class Generation:
     """What an engine did for one call, as the forest takes it.
 
     `context` [C] and `sampled` [S] are int32 ids, `logprobs` [S] float32 natural logarithms. `versions` cover [0, S),
-    or are empty where the engine doesn't tell. `side` arrays (routed experts, image hashes) have one row per token of
-    context and sampled together, C + S; the forest keeps only the rows of new tokens. Times are Unix seconds.
+    or are empty where the engine doesn't tell. `side` arrays (routed experts) have one row for each of the last tokens
+    of context and sampled together, at most C + S; the forest keeps the rows of new tokens, and a row of -1 for a new
+    token that has none. Times are Unix seconds,
+    `temperature` is what was sampled at.
     """
 
     context: Int32
@@ -106,6 +104,7 @@ class Generation:
     dialect: Dialect = "chat"
     started: float = 0.0
     ended: float = 0.0
+    temperature: float = 1.0
     side: SideArrays = NO_SIDE_ARRAYS
 
 
@@ -139,6 +138,7 @@ class Turn:
     dialect: Dialect = "chat"
     started: float = 0.0
     ended: float = 0.0
+    temperature: float = 1.0
     side: SideArrays = NO_SIDE_ARRAYS
 
     @property

@@ -76,7 +76,7 @@ async def count_tokens(gateway: Gateway, session: Session, request: Request) -> 
     match = session.recorder.peek(request.conversation)
     if match is None:
         return len(await gateway.mode.rendering.prompt(request.conversation))
-    return len(await _context(gateway.mode, session, match))
+    return len((await _context(gateway.mode, session, match))[0])
 
 
 async def _generate(
@@ -84,14 +84,16 @@ async def _generate(
 ) -> list[Answered]:
     mode = gateway.mode
     if isinstance(mode, ChatMode):
+        if session.budget.bounds_contexts:
+            session.budget.admit_context(await mode.engine.count(request.conversation, session=session.id))
         call.rendered = True
         prefix = proven_prefix(session.forest, match)
         sampling = session.profile.enforce(request.sampling, room=session.budget.tokens_left)
         return await together(_chat(mode, session, request, prefix, sampling, mint) for _ in range(request.n))
-    context = await _context(mode, session, match)
+    context, known = await _context(mode, session, match)
     sampling = session.profile.enforce(request.sampling, room=_room(gateway, session, context))
     call.rendered = True
-    return await together(_sample(mode, session, request, context, sampling, mint) for _ in range(request.n))
+    return await together(_sample(mode, session, request, context, known, sampling, mint) for _ in range(request.n))
 
 
 async def _chat(
@@ -107,9 +109,15 @@ async def _chat(
 
 
 async def _sample(
-    mode: TokensMode, session: Session, request: Request, context: Int32, sampling: Sampling, mint: Callable[[], str]
+    mode: TokensMode,
+    session: Session,
+    request: Request,
+    context: Int32,
+    known: int,
+    sampling: Sampling,
+    mint: Callable[[], str],
 ) -> Answered:
-    sampled = await mode.engine.sample(context, sampling, session=session.id)
+    sampled = await mode.engine.sample(context, sampling, session=session.id, known=known)
     message = mode.rendering.parse(
         context,
         sampled.token_ids,
@@ -133,23 +141,28 @@ def _cut(message: Message, stop: str | None) -> Message:
     return Message(message.role, tuple(part for part in parts if part != Text("")))
 
 
-async def _context(mode: TokensMode, session: Session, match: Match) -> Int32:
-    """A retry reads what was read before; a continuation adds only what is new; all else is rendered whole."""
+async def _context(mode: TokensMode, session: Session, match: Match) -> tuple[Int32, int]:
+    """A retry reads what was read before; a continuation adds only what is new; all else is rendered whole.
+
+    And how many of these tokens the forest has already.
+    """
     forest, conversation = session.forest, match.conversation
     if match.parent is not None and match.edge is Edge.RETRY:
-        return forest.context(match.parent)
+        context = forest.context(match.parent)
+        return context, len(context)
     if match.parent is not None and match.continues:
         parent = forest[match.parent]
         tokens = forest.tokens(parent.index)
         prompt = tokens[: parent.context_length]
         added = await mode.rendering.extension(prompt, parent.sampled, match.new, conversation.tools)
         if added is not None:
-            return np.concatenate((tokens, added))
-    return await mode.rendering.prompt(conversation)
+            return np.concatenate((tokens, added)), len(tokens)
+    return await mode.rendering.prompt(conversation), 0
 
 
 def _room(gateway: Gateway, session: Session, context: Int32) -> int:
     """How many tokens may be sampled after `context`."""
+    session.budget.admit_context(len(context))
     left = session.budget.tokens_left
     limit = gateway.settings.context_tokens
     room = limit - len(context)
@@ -183,6 +196,8 @@ def _generation(
         dialect=request.dialect,
         started=started,
         ended=time.time(),
+        temperature=profile.temperature,
+        side=answered.sampled.side,
     )
 
 
@@ -199,6 +214,7 @@ def _constrained(gateway: Gateway, request: Request) -> bool:
 async def _record(gateway: Gateway, session: Session, match: Match, generation: Generation, call: Call) -> None:
     call.committing = True
     session.budget.tokens += len(generation.sampled)
+    session.budget.read += len(generation.context)
     try:
         turn = await session.recorder.record(match, generation)
     except JournalError as error:

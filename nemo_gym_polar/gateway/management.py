@@ -18,7 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from nemo_gym_polar.forest.builders import build
 from nemo_gym_polar.forest.digests import trace_digest
 from nemo_gym_polar.forest.forest import Forest
+from nemo_gym_polar.forest.side import encode_side
 from nemo_gym_polar.forest.trace import Trace
+from nemo_gym_polar.gateway.budget import WhenExhausted
 from nemo_gym_polar.gateway.gateway import Gateway, UnknownSessionError
 from nemo_gym_polar.gateway.session import Session
 from nemo_gym_polar.gateway.settings import Positive, Seconds
@@ -34,6 +36,10 @@ class SessionRequest(BaseModel):
     timeout: Seconds | None = None
     max_turns: Positive | None = None
     max_tokens: Positive | None = None
+    max_context_tokens: Positive | None = None
+    max_read_tokens: Positive | None = None
+    max_calls: Positive | None = None
+    when_exhausted: WhenExhausted | None = None
     metadata: dict[str, Any] = {}
 
 
@@ -50,6 +56,8 @@ class SessionState(BaseModel):
     turns: int
     calls_in_flight: int
     sampled_tokens: int
+    read_tokens: int
+    exhausted: dict[str, Any] | None
 
 
 class SessionFinished(BaseModel):
@@ -96,6 +104,8 @@ def make_router(gateway: Gateway, *, admin_token: str, public_url: str | None, t
             turns=len(found.forest),
             calls_in_flight=len(found.calls),
             sampled_tokens=found.budget.tokens,
+            read_tokens=found.budget.read,
+            exhausted=found.budget.exhausted.plain() if found.budget.exhausted else None,
         )
 
     @router.delete("/{session_id}")
@@ -123,5 +133,6 @@ def write_traces(forest: Forest, directory: Path) -> SessionFinished:
 
 def _line(trace: Trace) -> bytes:
     row = {item.name: getattr(trace, item.name) for item in fields(trace)}
+    row["side"] = encode_side(trace.side)
     digest = {"digest": trace_digest(trace)}
     return orjson.dumps({**row, **digest}, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from nemo_gym_polar.forest.digests import trace_digest
+from nemo_gym_polar.forest.side import encode_side
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.rollouts.errors import RolloutError
 from nemo_gym_polar.rollouts.task import SessionResult
@@ -47,10 +48,11 @@ def row(result: SessionResult, trace: Trace) -> Mapping[str, Any]:
     session = {"task_id": result.task_id, "sample": result.sample, "status": str(result.status)}
     arrays = {name: getattr(trace, name) for name in ("token_ids", "loss_mask", "logprobs")}
     names = ("session_id", "index", "kind", "reward", "weight", "finish_reason", "parent", "shared_prefix", "metadata")
-    scalars = {name: getattr(trace, name) for name in (*names, "edge", "group", "chain_digest")}
+    scalars = {name: getattr(trace, name) for name in (*names, "edge", "group", "chain_digest", "images")}
     versions = [asdict(span) for span in trace.versions]
     digest = {"digest": trace_digest(trace)}
-    return {**session, **scalars, "turns": list(trace.turns), "versions": versions, **digest, **arrays}
+    side = {"side": encode_side(trace.side)} if trace.side else {}
+    return {**session, **scalars, "turns": list(trace.turns), "versions": versions, **digest, **arrays, **side}
 
 
 def put(path: Path, data: bytes) -> None:

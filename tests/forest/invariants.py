@@ -7,12 +7,14 @@ from __future__ import annotations
 import numpy as np
 
 from nemo_gym_polar.forest.builders import Build
+from nemo_gym_polar.forest.side import UNKNOWN
 from nemo_gym_polar.forest.turn import Status
-from tests.forest.world import Truth, World
+from tests.forest.world import Truth, World, experts
 
 
 def check_build(world: World, build: Build) -> None:
     check_token_truth(world, build)
+    check_side_arrays(world, build)
     check_one_owner(world, build)
     check_sharing(build)
 
@@ -39,6 +41,17 @@ def check_token_truth(world: World, build: Build) -> None:
         for span in trace.versions:
             covered[span.start : span.end] += 1
         assert (covered == trace.loss_mask).all()
+
+
+def check_side_arrays(world: World, build: Build) -> None:
+    """Each token has the row that the engine gave it; unknown are only the last tokens of answers."""
+    for trace in build.traces:
+        rows = trace.side["experts"]
+        unknown = (rows == UNKNOWN).all(axis=1)
+        assert len(rows) == len(trace)
+        assert (rows[~unknown] == experts(trace.token_ids)[~unknown]).all()
+        ends = {len(truth.context) + len(truth.sampled) - 1 for truth in world.calls}
+        assert set(np.flatnonzero(unknown)) <= ends
 
 
 def check_one_owner(world: World, build: Build) -> None:

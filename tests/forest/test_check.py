@@ -48,7 +48,8 @@ def good() -> Generation:
         ({"context": ids(-1)}, TokenIdError, "negative token id -1"),
         ({"versions": (VersionSpan("0", 0, 1),)}, VersionSpanError, r"\[0, 1\) must cover the 2"),
         ({"versions": (VersionSpan("0", 0, 2), VersionSpan("1", 1, 2))}, VersionSpanError, "gap or overlap"),
-        ({"side": {"experts": np.zeros((3, 2))}}, LengthMismatchError, "experts has 3 rows for 4 tokens"),
+        ({"side": {"experts": np.zeros((5, 2), np.int16)}}, LengthMismatchError, "experts has 5 rows for 4 tokens"),
+        ({"side": {"experts": np.zeros((4, 2), np.uint8)}}, TokenIdError, "experts is of uint8; give signed integers"),
     ],
 )
 def test_a_bad_answer_is_refused(change: dict[str, Any], error: type[TokenError], message: str) -> None:

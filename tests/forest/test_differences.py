@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nemo_gym_polar.forest.builders import build
-from nemo_gym_polar.forest.differences import OTHER_WEIGHTS, TOO_LONG, UNKNOWN_WEIGHTS, Differences
+from nemo_gym_polar.forest.differences import OTHER_TEMPERATURE, OTHER_WEIGHTS, TOO_LONG, UNKNOWN_WEIGHTS, Differences
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.forest.turn import Edge
 from nemo_gym_polar.tokens import VersionSpan
@@ -23,7 +23,7 @@ ALL_KINDS = {"sub_agent": "train", "side_call": "train"}
 def measured(world: World, traces: list[Trace], differences: Differences, *, off: float = 0.0) -> Differences:
     """Compared with an engine that is `off` by so much everywhere."""
     for trace in traces:
-        if differences.wants(trace):
+        if differences.wants(world.forest, trace):
             differences.add(world.forest, trace, trace.logprobs - np.float32(off))
     return differences
 
@@ -91,3 +91,14 @@ def test_a_trace_that_does_not_fit_the_engine_is_counted() -> None:
     differences = Differences("0")
     differences.too_long(trace)
     assert differences.left_out == {TOO_LONG: trace.trained_tokens}
+
+
+def test_tokens_of_another_temperature_are_not_compared() -> None:
+    """Engines score at temperature 1."""
+    world = branched()
+    world.forest.turns[1].temperature = 0.7
+    traces = build(world.forest, config=ALL_KINDS).traces
+    found = measured(world, traces, Differences("0"), off=0.5)
+    heated = len(world.forest[1].sampled)
+    assert found.left_out == {OTHER_TEMPERATURE: heated}
+    assert sum(spread.count for spread in found.spreads()) + heated == sum(trace.trained_tokens for trace in traces)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -172,7 +173,8 @@ def test_an_image_in_turn_three(mode: Mode) -> None:
         world.ask(history, answer)
         shown = ToolResult(f"c{at}", (Text("see"), Image("data:image/png;base64,AAAA")))
         history += [answer, Message("tool", (shown,)) if at == 2 else result(f"c{at}")]
-    assert len(checked(world).traces) == 1
+    (trace,) = checked(world).traces
+    assert trace.images == (sha256(b"data:image/png;base64,AAAA").hexdigest(),)
 
 
 def test_tools_that_change_mid_session_begin_a_chain() -> None:

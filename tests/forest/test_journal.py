@@ -167,7 +167,7 @@ async def test_side_arrays_are_kept_as_slices(tmp_path: Path, committer: Committ
     ids = np.arange(4, dtype=np.int32)
     for at in range(2):
         context = ids[:2] if at == 0 else np.append(recorder.forest.tokens(0), ids[:1]).astype(np.int32)
-        rows = np.arange(len(context) + 2, dtype=np.uint8).repeat(3).reshape(-1, 3)
+        rows = np.arange(len(context) + 2, dtype=np.int16).repeat(3).reshape(-1, 3)
         history = (user("hi"), assistant("a"), user("go"))[: 1 if at == 0 else 3]
         generation = Generation(context, ids[:2], np.zeros(2, np.float32), assistant("a"), side={"experts": rows})
         await recorder.record(recorder.match(Conversation(history)), generation)

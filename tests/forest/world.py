@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nemo_gym_polar.chat import Conversation, FinishReason, Message, Reasoning, Text, Tool, ToolCall, ToolResult
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.framing import PREAMBLE, Kind, frame
 from nemo_gym_polar.forest.matching import Match
 from nemo_gym_polar.forest.record import TurnCodec, encode_mark, encode_session
+from nemo_gym_polar.forest.side import UNKNOWN
 from nemo_gym_polar.forest.turn import Flag, Generation, Status, Turn
 from nemo_gym_polar.tokens import Float32, Int32, VersionSpan
 
@@ -124,6 +126,11 @@ class Template:
         return [START, *encode("assistant")]
 
 
+def experts(tokens: Int32, start: int = 0) -> NDArray[np.int16]:
+    """Where a mixture of experts would send tokens that begin at position `start`; [T, 2]."""
+    return np.stack([tokens % 97, np.arange(start, start + len(tokens)) % 89], axis=1).astype(np.int16)
+
+
 @dataclass
 class Truth:
     """What the engine knows of one call."""
@@ -184,7 +191,9 @@ class World:
     ) -> Turn:
         """The second half of a call: the engine's work and its record."""
         ids = said(answer) if sampled is None else list(sampled)
-        generation = self.generation(self.context(match), ids + ([END] if end else []), answer)
+        goes_on = self.mode == "tokens" and match.continues and match.parent is not None
+        known = self.forest[match.parent].length if goes_on else 0
+        generation = self.generation(self.context(match), ids + ([END] if end else []), answer, known=known)
         generation = replace(generation, finish_reason=finish, status=status, flags=flags)
         if versions is not None:
             generation = replace(generation, versions=versions)
@@ -195,10 +204,14 @@ class World:
         none = self.generation([], [], answer or Message("assistant", ()))
         return self._append(match, replace(none, status=Status.FAILED, versions=()))
 
-    def generation(self, context: list[int], sampled: list[int], answer: Message) -> Generation:
+    def generation(self, context: list[int], sampled: list[int], answer: Message, *, known: int = 0) -> Generation:
+        """Side arrays leave out the `known` tokens, as a server may that is asked to; the last row is unknown."""
         logprobs = -self._random.random(len(sampled)).astype(np.float32)
         spans = (VersionSpan(self.version, 0, len(sampled)),)
-        return Generation(np.array(context, np.int32), np.array(sampled, np.int32), logprobs, answer, versions=spans)
+        read, said = np.array(context, np.int32), np.array(sampled, np.int32)
+        rows = experts(np.concatenate([read, said]))[known:]
+        rows[len(rows) - 1 :] = UNKNOWN
+        return Generation(read, said, logprobs, answer, versions=spans, side={"experts": rows})
 
     def context(self, match: Match) -> list[int]:
         """What the engine reads: in tokens mode the known tokens and the new messages, else all rendered anew."""

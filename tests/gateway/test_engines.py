@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from nemo_gym_polar.forest.builders import build
+from nemo_gym_polar.forest.journal import read_journal
 from nemo_gym_polar.forest.turn import Edge, Status
 from nemo_gym_polar.tokens import VersionSpan
 from tests.support.fake_engine import FakeEngine, bash
 from tests.support.fake_nemo_rl import FakeNeMoRL
-from tests.support.fake_sglang import FakeSGLang
+from tests.support.fake_sglang import FakeSGLang, routes
 from tests.support.gateways import Bench, Reply, bench, chat, result, user
 
 # Sampled with blanks that no template would render again.
@@ -217,3 +218,38 @@ async def test_a_session_moves_from_a_dead_replica_and_stays(name: str, model_di
         for session in sessions:
             assert (await stand.post(session, chat(user("again")))).status == 200
         assert len(second.served) == 4
+
+
+@pytest.mark.parametrize("bounded", [True, False], ids=["only the new tokens", "all tokens each time"])
+async def test_routed_experts_come_through_to_the_trace(bounded: bool, model_directory: Path, tmp_path: Path) -> None:
+    async with (
+        FakeSGLang(model_directory, experts=6, experts_from_start=bounded) as engine,
+        bench(engine, tmp_path / "journals", engine_fields={"kind": "sglang", "routed_experts": 6}) as stand,
+    ):
+        answers = iter([bash("ls"), bash("touch a"), "Done."])
+        engine.script = lambda _: next(answers)
+        session = await stand.gateway.open()
+        history = [user("Look around.")]
+        for _ in range(3):
+            await say(stand, session, history)
+        forest = await stand.gateway.finish(session.id)
+    assert [len(turn.side["routed_experts"]) for turn in forest.turns] == [
+        len(turn.delta) + len(turn.sampled) for turn in forest.turns
+    ]
+    (trace,) = build(read_journal(tmp_path / "journals" / f"{session.id}.journal")).traces
+    expected = routes(trace.token_ids.tolist(), 6)
+    expected[[turn.length - 1 for turn in forest.turns]] = -1
+    assert np.array_equal(trace.side["routed_experts"], expected)
+
+
+@pytest.mark.parametrize(("experts", "told"), [(0, "enable-return-routed-experts"), (5, "layers times top-k")])
+async def test_experts_that_do_not_fit_are_refused(
+    experts: int, told: str, model_directory: Path, tmp_path: Path
+) -> None:
+    async with (
+        FakeSGLang(model_directory, experts=experts) as engine,
+        bench(engine, tmp_path / "journals", engine_fields={"kind": "sglang", "routed_experts": 7}) as stand,
+    ):
+        session = await stand.gateway.open()
+        reply = await stand.post(session, chat(user("Hello.")))
+        assert (reply.status, told in reply.json["error"]["message"]) == (502, True)

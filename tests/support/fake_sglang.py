@@ -3,16 +3,22 @@
 """SGLang's wire: `/generate` and Chat Completions, as strict about requests as the real server is.
 
 What it samples is what `FakeEngine` samples. `sglext` is a newer server, which tells a chat's ids beside the choices;
-`chat_ids` False is a server that is too old to tell them. `controls` are the calls that changed its weights.
+`chat_ids` False is a server that is too old to tell them. `experts` is how many each token is sent to, if it was
+started to tell; a server without `experts_from_start` always tells of all tokens. `controls` are the calls that changed
+its weights.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from aiohttp import web
+from numpy.typing import NDArray
 
 from tests.support.fake_engine import FakeEngine, Fault, Served
 
@@ -29,6 +35,8 @@ _NO_LIMIT = 4096
 class FakeSGLang(FakeEngine):
     sglext: bool = False
     chat_ids: bool = True
+    experts: int = 0
+    experts_from_start: bool = True
     controls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def _add_routes(self, router: web.UrlDispatcher) -> None:
@@ -63,8 +71,15 @@ class FakeSGLang(FakeEngine):
         meta = self._meta(served)
         if not body.get("return_logprob"):
             del meta["output_token_logprobs"]
+        if body.get("return_routed_experts") and self.experts:
+            meta["routed_experts"] = self._routes(served, body.get("routed_experts_start_len", 0))
         reply = {"text": "?", "output_ids": served.sampled, "meta_info": meta}
         return await self._reply(request, reply, {"meta_info": meta, "output_ids": served.sampled})
+
+    def _routes(self, served: Served, start: int) -> str:
+        """Of every token that was read; the last one sampled never is. An older server knows no start."""
+        rows = routes(served.context + served.sampled[:-1], self.experts)
+        return b64encode(rows[start if self.experts_from_start else 0 :].tobytes()).decode()
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -137,6 +152,11 @@ class FakeSGLang(FakeEngine):
             choice["meta_info"]["finish_reason"] = {"type": "abort", "message": "Abort in waiting queue"}
         else:
             _spoil_tokens(choice["meta_info"], choice, fault)
+
+
+def routes(tokens: Sequence[int], experts: int) -> NDArray[np.int32]:
+    """Where the mixture sends tokens: a function of token and position; [T, experts]."""
+    return np.array([[(token + at + one) % 128 for one in range(experts)] for at, token in enumerate(tokens)], np.int32)
 
 
 def _is_there(directory: str) -> bool:

@@ -12,17 +12,27 @@ from hypothesis import strategies as st
 
 from nemo_gym_polar.forest.trace import Trace, TraceKind
 from nemo_gym_polar.forest.turn import Edge
-from nemo_gym_polar.tokens import VersionSpan
+from nemo_gym_polar.tokens import SideArrays, VersionSpan
 
 ARRAYS = ("token_ids", "loss_mask", "logprobs")
 
 
 def equal(one: Trace, other: Trace) -> bool:
-    plain = [item.name for item in fields(Trace) if item.name not in ARRAYS]
-    return all(getattr(one, name) == getattr(other, name) for name in plain) and all(
-        getattr(one, name).dtype == getattr(other, name).dtype
-        and np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ARRAYS
+    plain = [item.name for item in fields(Trace) if item.name not in (*ARRAYS, "side")]
+    return (
+        _same_side(one.side, other.side)
+        and all(getattr(one, name) == getattr(other, name) for name in plain)
+        and all(
+            getattr(one, name).dtype == getattr(other, name).dtype
+            and np.array_equal(getattr(one, name), getattr(other, name))
+            for name in ARRAYS
+        )
+    )
+
+
+def _same_side(one: SideArrays, other: SideArrays) -> bool:
+    return one.keys() == other.keys() and all(
+        one[name].dtype == other[name].dtype and np.array_equal(one[name], other[name]) for name in one
     )
 
 
@@ -54,4 +64,9 @@ def traces(draw: st.DrawFn, alphabet: int = 2**31 - 1) -> Trace:
         reward=draw(st.none() | st.floats(-1, 1)),
         weight=draw(st.floats(0, 1)),
         metadata=draw(st.dictionaries(st.text(max_size=3), st.integers(0, 9) | st.text(max_size=3), max_size=2)),
+        side={
+            name: np.full((len(ids), draw(st.integers(1, 3))), draw(st.integers(-1, 9)), np.int16)
+            for name in draw(st.sets(st.text(max_size=3), max_size=2))
+        },
+        images=tuple(draw(st.lists(st.text("0123456789abcdef", max_size=4), max_size=2))),
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nemo_gym_polar.forest.builders.base import Build, Options, Rule
+from nemo_gym_polar.forest.side import chain_rows, image_digests
 from nemo_gym_polar.forest.store import TurnStore
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.forest.turn import Edge, Flag, Status, Turn
@@ -82,6 +83,8 @@ def _trace(
         edge=edge,
         chain_digest=plan.owned[-1].digest.hex(),
         finish_reason=plan.tip.finish_reason if len(tokens) == plan.tip.length else "length",
+        side=chain_rows(store, plan.tip, len(tokens)),
+        images=image_digests(store.conversation(plan.tip).messages),
     )
     return trace if rule is Rule.MASK or _put_loss(trace, plan, dropped) else None
 
