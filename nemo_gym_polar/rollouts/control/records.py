@@ -28,9 +28,9 @@ class TaskState(StrEnum):
 
 
 class TaskRecord(Record):
-    """`ended_sessions` counts samples that have their final status; `usable_sessions` those of them that ended COMPLETED,
-    or otherwise with tokens to train on. `selected_samples` is the group to train on after an early stop. `request` is
-    None for a task that was cancelled before it came.
+    """`ended_sessions` counts samples that have their final status; `usable_sessions` those of them that ended
+    COMPLETED, or otherwise with tokens to train on. `selected_samples` is the group to train on after an early stop.
+    `request` is None for a task that was cancelled before it came.
     """
 
     task_id: str

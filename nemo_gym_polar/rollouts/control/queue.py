@@ -1,0 +1,42 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions that wait for a place: the highest priority first, then the oldest task, then the lowest sample."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+
+from nemo_gym_polar.rollouts.control.records import SessionRecord, TaskRecord
+
+Key = tuple[int, float, str, int]
+
+
+class Queue:
+    def __init__(self) -> None:
+        self._heap: list[tuple[Key, str]] = []
+        self._keys: dict[str, Key] = {}
+
+    def add(self, session: SessionRecord, task: TaskRecord) -> None:
+        priority = task.request.dispatch_priority if task.request else 0
+        key = (-priority, task.created, task.task_id, session.sample)
+        self._keys[session.session_id] = key
+        heapq.heappush(self._heap, (key, session.session_id))
+
+    def discard(self, session_id: str) -> None:
+        """Its place in the heap is dropped when it comes to the top."""
+        self._keys.pop(session_id, None)
+
+    def first(self) -> str | None:
+        while self._heap and self._keys.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][1] if self._heap else None
+
+    def in_order(self) -> list[str]:
+        return sorted(self._keys, key=self._keys.__getitem__)
+
+    def by_priority(self) -> dict[int, int]:
+        return dict(sorted(Counter(-key[0] for key in self._keys.values()).items(), reverse=True))
+
+    def __len__(self) -> int:
+        return len(self._keys)

@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""A database engine for a store's URL, and the claim that keeps two services from one store."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from nemo_gym_polar.rollouts.store.errors import StoreError, StoreInUseError
+
+CLAIM = 0x706F6C6172  # the advisory lock's number: "polar"
+BUSY = 15_000  # milliseconds that a connection to SQLite waits for another one's write
+
+
+def store_url(text: str) -> URL:
+    """With the driver that this package uses. Raises `StoreError` for what is no store."""
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise StoreError(f"store={text!r} is no URL; write sqlite:///FILE or postgresql://USER@HOST/NAME") from None
+    drivers = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
+    driver = drivers.get(url.drivername.partition("+")[0])
+    if driver is None:
+        raise StoreError(f"store: {url.drivername!r} is not supported; use sqlite or postgresql")
+    if driver.startswith("sqlite") and not is_file(url):
+        raise StoreError("store: SQLite in memory keeps nothing; name a file as in sqlite:///polar/polar.db")
+    return url.set(drivername=driver)
+
+
+def is_file(url: URL) -> bool:
+    return bool(url.database) and url.database != ":memory:" and "mode=memory" not in str(url)
+
+
+def make_database(url: URL) -> AsyncEngine:
+    try:
+        if url.get_backend_name() == "sqlite":
+            Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+            engine = create_async_engine(url)
+            sa.event.listen(engine.sync_engine, "connect", _pragmas)
+            return engine
+        return create_async_engine(url, pool_pre_ping=True)
+    except (ModuleNotFoundError, NoSuchModuleError):
+        raise StoreError("store: PostgreSQL needs its driver: pip install 'nemo-gym-polar[postgres]'") from None
+    except OSError as error:
+        raise StoreError(f"store: {error}; choose a directory that can be written") from error
+
+
+def _pragmas(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={BUSY}"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+async def claim(engine: AsyncEngine) -> Callable[[], Any]:
+    """Make the store this process's own until the returned function is called or the process ends, however it ends."""
+    if engine.url.get_backend_name() == "sqlite":
+        descriptor = await asyncio.to_thread(_claim_file, Path(f"{engine.url.database}.lock"))
+        return lambda: os.close(descriptor)
+    connection = await engine.connect()
+    try:
+        await _claim_database(connection)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection.close
+
+
+def _claim_file(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise StoreInUseError(f"another service works with {path.with_suffix('')}; stop it, or name another") from None
+    return descriptor
+
+
+async def _claim_database(connection: AsyncConnection) -> None:
+    await connection.execution_options(isolation_level="AUTOCOMMIT")
+    if not await connection.scalar(sa.select(sa.func.pg_try_advisory_lock(CLAIM))):
+        raise StoreInUseError("another service works with this database; stop it, or name another database")

@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""The durable store: tasks, sessions, nodes and events in a database, by `Batch`.
+
+Invariant: a batch is in the store as a whole or not at all, and once `write` has returned it survives the process.
+One service writes; its batches are serialised, so that the numbers of events grow in the order in which they appear.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import AsyncIterator, Callable
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from nemo_gym_polar.rollouts.control.records import EventRecord
+from nemo_gym_polar.rollouts.store.batch import Batch, write_batch
+from nemo_gym_polar.rollouts.store.engine import claim, make_database, store_url
+from nemo_gym_polar.rollouts.store.errors import StoreError
+from nemo_gym_polar.rollouts.store.migrate import migrate
+from nemo_gym_polar.rollouts.store.reads import Reads
+
+
+class Store(Reads):
+    """async with Store("sqlite:///run/polar.db") as store: …
+
+    Raises `StoreError` where the database can't be had, `StoreInUseError` where another service has it.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = store_url(url)
+        self._engine: AsyncEngine | None = None
+        self._release: Callable[[], Any] | None = None
+        self._writing = asyncio.Lock()
+        self._written = asyncio.Event()
+
+    async def open(self) -> None:
+        self._engine = make_database(self.url)
+        try:
+            with explained():
+                self._release = await claim(self._engine)
+                async with self._engine.begin() as connection:
+                    await connection.run_sync(migrate)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        release, self._release = self._release, None
+        if release and inspect.isawaitable(closing := release()):
+            await closing
+        engine, self._engine = self._engine, None
+        if engine:
+            await engine.dispose()
+
+    async def write(self, batch: Batch) -> list[EventRecord]:
+        """The batch's events, numbered. Raises `StoreError` if nothing of it was written."""
+        async with self._writing:
+            with explained():
+                async with self.database.begin() as connection:
+                    numbered = await write_batch(connection, batch)
+            written, self._written = self._written, asyncio.Event()
+            written.set()
+            return numbered
+
+    @property
+    def written(self) -> asyncio.Event:
+        """Set by the next batch from now on."""
+        return self._written
+
+    @contextlib.asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncConnection]:
+        with explained():
+            async with self.database.connect() as connection:
+                yield connection
+
+    @property
+    def database(self) -> AsyncEngine:
+        if self._engine is None:
+            raise StoreError("the store is closed")
+        return self._engine
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+@contextlib.contextmanager
+def explained() -> Any:
+    """What a driver raises, as one line."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise StoreError(f"store: {' '.join(str(error.orig).split())}") from error
+    except (SQLAlchemyError, OSError) as error:
+        raise StoreError(f"store: {' '.join(str(error).split())}") from error
