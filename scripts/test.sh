@@ -2,12 +2,13 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
 # Sets up, then runs every check: lint, format, types, tests. Arguments go to pytest. What is missing fails; nothing is
-# skipped for it.
+# skipped for it. POLAR_TEST_WORKERS says how many test files run at once (default: 2).
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=env.sh
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 POLAR_HARNESSES=all "$repo/scripts/setup.sh"
+"$repo/scripts/vllm.sh"
 
 cd "$repo"
 export PATH="$venv/bin:$PATH"
@@ -20,4 +21,5 @@ echo 'test: ruff check' && ruff check
 echo 'test: ruff format --check' && ruff format --check
 echo 'test: shellcheck' && shellcheck scripts/*.sh .ci/run
 echo 'test: mypy' && mypy
-echo 'test: pytest' && exec pytest "$@"
+# By file, since the tests of one share what is slow to start. Half of them wait for a program most of the time.
+echo 'test: pytest' && exec pytest --numprocesses "${POLAR_TEST_WORKERS:-2}" --dist loadfile "$@"
