@@ -31,6 +31,12 @@ ErrorKind = Literal[
     "server",
 ]
 
+# What a harness is told once a budget of its session has run out.
+WhenExhausted = Literal[
+    "error",  # the provider's error for a request that is no use to send again
+    "answer",  # a last answer that says so, by which a harness ends of its own accord
+]
+
 _STATUS: Mapping[ErrorKind, int] = {
     "invalid_request": 400,
     "authentication": 401,

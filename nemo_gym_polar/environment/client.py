@@ -75,6 +75,10 @@ class RemoteSessions:
             timeout_seconds=max(deadline - time.monotonic(), _AT_LEAST),
             max_turns=self._settings.max_turns,
             max_generated_tokens=self._settings.max_generated_tokens,
+            max_context_tokens=self._settings.max_context_tokens,
+            max_read_tokens=self._settings.max_read_tokens,
+            max_calls=self._settings.max_calls,
+            when_exhausted=self._settings.when_exhausted,
             metadata={"task_id": request.task_id, **request.metadata},
             **request.metadata.get(SAMPLING, {}),
         )

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import BaseModel, Field, FiniteFloat
 
 from nemo_gym_polar.chat import Sampling
+from nemo_gym_polar.dialects.base import WhenExhausted
 from nemo_gym_polar.forest.trace import Trace, TraceKind
 from nemo_gym_polar.forest.turn import Edge
 from nemo_gym_polar.rollouts.task import BuilderSpec, SessionStatus
@@ -30,6 +31,10 @@ class Open(BaseModel):
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     max_turns: int | None = None
     max_generated_tokens: int | None = None
+    max_context_tokens: int | None = None
+    max_read_tokens: int | None = None
+    max_calls: int | None = None
+    when_exhausted: WhenExhausted | None = None
     metadata: dict[str, Any] = {}
 
     @property

@@ -78,6 +78,10 @@ class Sessions:
             deadline=now + ask.timeout_seconds,
             max_turns=ask.max_turns,
             max_tokens=ask.max_generated_tokens,
+            max_context_tokens=ask.max_context_tokens,
+            max_read_tokens=ask.max_read_tokens,
+            max_calls=ask.max_calls,
+            when_exhausted=ask.when_exhausted,
             sampling=ask.sampling,
             metadata=ask.metadata,
         )

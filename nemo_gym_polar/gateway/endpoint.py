@@ -20,9 +20,10 @@ from nemo_gym_polar.dialects.responses import deleted
 from nemo_gym_polar.engines.base import ContextOverflowError, EngineError
 from nemo_gym_polar.forest.errors import JournalError
 from nemo_gym_polar.gateway import wire
-from nemo_gym_polar.gateway.budget import out_of_time
+from nemo_gym_polar.gateway.budget import BudgetError
 from nemo_gym_polar.gateway.call import complete, count_tokens
 from nemo_gym_polar.gateway.connection import reset
+from nemo_gym_polar.gateway.exhausted import over_budget
 from nemo_gym_polar.gateway.gateway import Gateway
 from nemo_gym_polar.gateway.session import Call, Session
 
@@ -139,16 +140,21 @@ class CallEndpoint:
         seconds = session.budget.seconds_left
         timer = None
         if seconds is not None:
-            timer = asyncio.get_running_loop().call_later(max(0.0, seconds), call.cancel, out_of_time())
+            timer = asyncio.get_running_loop().call_later(max(0.0, seconds), _out_of_time, session, call)
         try:
             return await complete(self._gateway, session, dialect, request, call)
         except asyncio.CancelledError:
-            if call.cut is not None:
-                raise call.cut from None
-            raise
+            if call.cut is None:
+                raise
+            refused = call.cut
+        except BudgetError as error:
+            refused = error
         finally:
             if timer is not None:
                 timer.cancel()
+        if isinstance(refused, BudgetError):
+            return await over_budget(self._gateway, session, request, call, refused)
+        raise refused
 
     async def _wait(
         self,
@@ -242,6 +248,10 @@ class CallEndpoint:
             case EngineError():
                 return CallError("server", str(error), status=error.status, retry_after=error.retry_after)
         return CallError("server", f"The journal can't be written: {error}", status=503)
+
+
+def _out_of_time(session: Session, call: Call) -> None:
+    call.cancel(session.budget.out_of_time())
 
 
 def _stream_headers(request: Request) -> Iterable[wire.Header]:

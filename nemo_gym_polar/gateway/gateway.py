@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from nemo_gym_polar.chat import Sampling
-from nemo_gym_polar.dialects.base import CallError
+from nemo_gym_polar.dialects.base import CallError, WhenExhausted
 from nemo_gym_polar.engines.certificate import Certificate, certify
 from nemo_gym_polar.engines.factory import Mode, TokensMode
 from nemo_gym_polar.forest.committer import Committer
@@ -58,10 +58,17 @@ class Gateway:
         deadline: float | None = None,
         max_turns: int | None = None,
         max_tokens: int | None = None,
+        max_context_tokens: int | None = None,
+        max_read_tokens: int | None = None,
+        max_calls: int | None = None,
+        when_exhausted: WhenExhausted | None = None,
         sampling: Sampling | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Session:
         """A new session. `deadline` is in seconds of `time.monotonic()`; `sampling` replaces the profile's values.
+
+        Budgets (None: no limit): `max_turns` are calls, `max_tokens` generated tokens, `max_context_tokens` what one
+        call may read and `max_read_tokens` what all may. Of more than `max_calls` at a time the rest wait.
 
         A session whose journal exists already goes on after its last whole turn. Raises `ValueError` for an id that
         is open or malformed, `JournalError` if the journal can't be made.
@@ -74,9 +81,16 @@ class Gateway:
             session_id,
             await Recorder.open(path, session_id, self._committer, metadata),
             model=model or self.settings.models[0],
-            budget=Budget(max_turns, max_tokens, deadline),
+            budget=Budget(
+                max_turns,
+                max_tokens,
+                deadline,
+                max_context_tokens,
+                max_read_tokens,
+                when_exhausted or self.settings.when_exhausted,
+            ),
             profile=sampling_profile(self.settings.sampling, sampling),
-            slots=self.settings.max_calls_per_session,
+            slots=max_calls or self.settings.max_calls_per_session,
         )
         self._sessions[session_id] = self._by_key[_digest(session.secret)] = session
         self.metrics.sessions.set(len(self._sessions))
@@ -114,6 +128,8 @@ class Gateway:
         cut = await session.end_calls()
         self.metrics.aborted.labels("session finished").inc(cut)
         self.mode.engine.release(session_id)
+        if session.budget.exhausted is not None:
+            outcome = {**(outcome or {}), "exhausted": session.budget.exhausted.plain()}
         try:
             await session.recorder.close(outcome)
         except JournalError:

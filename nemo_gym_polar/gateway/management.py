@@ -15,12 +15,12 @@ import orjson
 from fastapi import APIRouter, Depends, Header, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from nemo_gym_polar.dialects.base import WhenExhausted
 from nemo_gym_polar.forest.builders import build
 from nemo_gym_polar.forest.digests import trace_digest
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.side import encode_side
 from nemo_gym_polar.forest.trace import Trace
-from nemo_gym_polar.gateway.budget import WhenExhausted
 from nemo_gym_polar.gateway.gateway import Gateway, UnknownSessionError
 from nemo_gym_polar.gateway.session import Session
 from nemo_gym_polar.gateway.settings import Positive, Seconds

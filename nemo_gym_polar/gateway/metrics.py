@@ -39,6 +39,18 @@ class Metrics:
         self.broken = Counter(
             "polar_broken_streams", "Streams that were reset after their headers.", registry=self.registry
         )
+        self.budgets = Counter(
+            "polar_budget_refusals",
+            "Calls that a session's budget did not allow, by budget and by what the harness was told.",
+            ["budget", "told"],
+            registry=self.registry,
+        )
+        self.exhausted = Counter(
+            "polar_exhausted_sessions",
+            "Sessions that ran out of a budget, by the first one.",
+            ["budget"],
+            registry=self.registry,
+        )
         self.sessions = Gauge("polar_open_sessions", "Sessions that are open.", registry=self.registry)
         self.seconds = Histogram("polar_call_seconds", "Seconds per call.", buckets=_SECONDS, registry=self.registry)
 
@@ -48,6 +60,11 @@ class Metrics:
         self.context.inc(turn.context_length)
         if turn.edge is Edge.ROOT and turn.cause is not None:
             self.reread.labels(turn.cause.value).inc(len(turn.delta))
+
+    def count_exhausted(self, budget: str, told: str, *, first: bool) -> None:
+        self.budgets.labels(budget, told).inc()
+        if first:
+            self.exhausted.labels(budget).inc()
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

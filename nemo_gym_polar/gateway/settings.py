@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from nemo_gym_polar.chat import Sampling
+from nemo_gym_polar.dialects.base import WhenExhausted
 
 Positive = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -50,7 +51,8 @@ class GatewaySettings(BaseModel):
     `journals` is the directory of the sessions' journals, `commit_window` how long a commit waits for company.
     `context_tokens` is what the model can read, answer included. `models` are the names that `/v1/models` lists; any
     other name is answered too. `header_grace` is how long an engine may fail with a proper status before a stream's
-    headers are sent.
+    headers are sent. `when_exhausted` is what a harness is told once its session's budget has run out: the provider's
+    error, or a last answer.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -62,6 +64,7 @@ class GatewaySettings(BaseModel):
     max_body_bytes: Positive = 64 * 1024 * 1024
     max_calls: Positive = 4096
     max_calls_per_session: Positive = 16
+    when_exhausted: WhenExhausted = "error"
     header_grace: Seconds = 1.0
     keep_alive: Seconds = 15.0
     retry_after: Seconds = 1.0

@@ -10,6 +10,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from nemo_gym_polar.dialects.base import WhenExhausted
+
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
 
@@ -30,7 +32,8 @@ class RolloutSettings(BaseModel):
 
     A session holds one of `run_workers` while its harness runs; up to `ready_buffer` more wait with a warm sandbox.
     `agent_timeout` bounds the harness inside the task's own deadline; `postrun_grace` is what scoring gets at least,
-    past the deadline if need be. Budgets (None: no limit) count model calls and sampled tokens per session.
+    past the deadline if need be. Budgets per session (None: no limit): `max_turns` model calls, tokens generated,
+    tokens that one call reads or that all read, `max_calls` at a time; `when_exhausted` as the gateway has it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,5 +47,9 @@ class RolloutSettings(BaseModel):
     postrun_grace: Seconds = 60.0
     max_turns: Count | None = None
     max_generated_tokens: Count | None = None
+    max_context_tokens: Count | None = None
+    max_read_tokens: Count | None = None
+    max_calls: Count | None = None
+    when_exhausted: WhenExhausted | None = None
     timeout_runs: PartialRule = PartialRule.TRAIN
     failed_runs: PartialRule = PartialRule.MASK

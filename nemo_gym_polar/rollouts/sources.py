@@ -65,6 +65,10 @@ class GatewaySessions:
             deadline=deadline,
             max_turns=self.settings.max_turns,
             max_tokens=self.settings.max_generated_tokens,
+            max_context_tokens=self.settings.max_context_tokens,
+            max_read_tokens=self.settings.max_read_tokens,
+            max_calls=self.settings.max_calls,
+            when_exhausted=self.settings.when_exhausted,
             metadata={"task_id": request.task_id, "sample": sample, **request.metadata},
         )
         context = self.gateway.settings.context_tokens
@@ -83,7 +87,5 @@ def answers(forest: Forest) -> int:
 
 
 def exhausted_budget(session: Session) -> str:
-    budget = session.budget
-    if budget.max_turns is not None and budget.turns >= budget.max_turns:
-        return f"{budget.max_turns} turns"
-    return f"{budget.max_tokens} generated tokens" if budget.tokens_left == 0 else ""
+    exhausted = session.budget.exhausted
+    return exhausted.short if exhausted is not None else ""
