@@ -22,13 +22,27 @@ class Child:
     first_line: str
 
     def cpu(self) -> float:
-        """Seconds on a CPU so far, all threads together. Linux only: /proc/PID/task/*/schedstat."""
-        tasks = Path(f"/proc/{self.process.pid}/task")
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
+        return cpu_of(self.process.pid)
 
     def resident(self) -> int:
-        """Bytes of memory in use."""
-        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * 4096
+        return resident_of(self.process.pid)
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds on a CPU so far, all threads together. Linux only: /proc/PID/task/*/schedstat."""
+    tasks = Path(f"/proc/{pid}/task")
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
+
+
+def resident_of(pid: int) -> int:
+    """Bytes of memory in use."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
+def tree(pid: int) -> list[int]:
+    """A process and all that it started, and they."""
+    children = [task / "children" for task in Path(f"/proc/{pid}/task").iterdir()]
+    return [pid, *(one for file in children for child in file.read_text().split() for one in tree(int(child)))]
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The floor: a proxy that asks for token ids and appends request and reply to a file, and nothing else.
 
-`python benchmarks/recording_proxy.py ENGINE_URL FILE` prints its URL. It does not sync, match, or check.
+`python benchmarks/recording_proxy.py ENGINE_URL FILE [PORT]` prints its URL. It does not sync, match, or check.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import orjson
 from aiohttp import web
 
 
-async def main(engine: str, log: Path) -> None:
+async def main(engine: str, log: Path, port: int) -> None:
     session = aiohttp.ClientSession()
     file = await asyncio.to_thread(log.open, "ab", 0)
 
@@ -36,7 +36,7 @@ async def main(engine: str, log: Path) -> None:
     app.router.add_post("/v1/chat/completions", chat)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
     print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
     await asyncio.Event().wait()
 
@@ -44,4 +44,4 @@ async def main(engine: str, log: Path) -> None:
 if __name__ == "__main__":
     import uvloop
 
-    uvloop.run(main(sys.argv[1], Path(sys.argv[2])))
+    uvloop.run(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0))

@@ -1,0 +1,190 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""Our gateway beside its peers, in one run: CPU per call, latency, and what is kept.
+
+    python benchmarks/peers.py install            # once
+    python benchmarks/side_by_side.py [--json] [--only NAME …] [--rounds N] [--scale X]
+
+All run at once, in front of one engine that costs almost nothing; what is measured is one after the other, in turns
+(A B C A B C), so that other work on the machine falls on all. CPU is of the whole process tree, from /proc.
+
+- `small`: conversations of 512 + 128 tokens, 8 at a time: the first call, and the second
+- `large`: 30,000 + 512 tokens: the first call, and four more of the same conversation
+- `growing`: two sessions side by side: 8,000 tokens, then 150 sampled and 250 observed a turn
+- `latency`: small second calls on one connection, the servers in turn
+- `linear`: ours alone: a session of 1,000 turns
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import corpus
+import scenarios
+from conversations import Texts, script
+from gateways import GATEWAYS, Gateway
+from peers import PEERS
+from processes import ROOT
+from servers import Bench, Server, running
+
+LINEAR = ("polar",)
+SIZES = (128, 150, 512)
+
+
+async def measure(gateways: list[Gateway], rounds: int, scale: float) -> dict[str, Any]:
+    text = corpus.load()
+    with tempfile.TemporaryDirectory(prefix="polar-bench-") as scratch:
+        async with running(gateways, script(text, SIZES), text, Path(scratch)) as bench:
+            texts = Texts(text)
+            found: dict[str, Any] = {"machine": machine(Path(scratch)), "rounds": rounds, "scale": scale}
+            await _warm(bench, texts)
+            found["latency"] = await _latency(bench, texts, rounds, scale)
+            found |= await _rounds(bench, texts, rounds, scale)
+            found["linear"] = await _linear(bench, texts, scale)
+            found["machine"]["load_after"] = os.getloadavg()
+            return found
+
+
+async def _warm(bench: Bench, texts: Texts) -> None:
+    for server in bench.servers:
+        await bench.shape(512, 128, 64)
+        await scenarios.calls(bench, server, texts, prompt=512, sessions=16, later=2)
+        await bench.shape(scenarios.START, scenarios.SAMPLED, scenarios.OBSERVED)
+        await scenarios.growing(bench, server, texts, turns=5)
+
+
+async def _rounds(bench: Bench, texts: Texts, rounds: int, scale: float) -> dict[str, Any]:
+    """Scenario → gateway → one set of numbers per round."""
+    found: dict[str, Any] = {"small": {}, "large": {}, "growing": {}}
+    loads = []
+    for _ in range(rounds):
+        loads.append(round(os.getloadavg()[0], 2))
+        for server in bench.servers:
+            for name, numbers in (await _round(bench, server, texts, scale)).items():
+                found[name].setdefault(server.gateway.name, []).append(numbers)
+    return {**found, "loads": loads}
+
+
+async def _round(bench: Bench, server: Server, texts: Texts, scale: float) -> dict[str, Any]:
+    scale *= 0.25 if server.gateway.slow else 1
+    await bench.shape(512, 128, 64)
+    small = await scenarios.calls(bench, server, texts, prompt=512, sessions=max(2, int(100 * scale)), later=1)
+    await bench.shape(30_000, 512, scenarios.OBSERVED)
+    large = await scenarios.calls(bench, server, texts, prompt=30_000, sessions=max(2, int(8 * scale)), later=4)
+    await bench.shape(scenarios.START, scenarios.SAMPLED, scenarios.OBSERVED)
+    growing = await scenarios.growing(bench, server, texts, turns=max(2, int(100 * scale)))
+    return {"small": small, "large": large, "growing": growing}
+
+
+async def _latency(bench: Bench, texts: Texts, rounds: int, scale: float) -> dict[str, Any]:
+    await bench.shape(512, 128, 64)
+    waited = await scenarios.latency(bench, bench.servers, texts, conversations=max(3, int(100 * rounds * scale)))
+    return {name: _quantiles(values) for name, values in waited.items()}
+
+
+def _quantiles(values: list[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    return {
+        "calls": len(ordered),
+        "p50_ms": statistics.median(ordered),
+        "p99_ms": ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))],
+    }
+
+
+async def _linear(bench: Bench, texts: Texts, scale: float) -> dict[str, Any]:
+    await bench.shape(scenarios.START, scenarios.SAMPLED, scenarios.OBSERVED)
+    turns = max(10, int(1000 * min(1, scale)))
+    servers = [server for server in bench.servers if server.gateway.name in LINEAR]
+    return {s.gateway.name: await scenarios.growing(bench, s, texts, turns=turns, sessions=1) for s in servers}
+
+
+def machine(scratch: Path) -> dict[str, Any]:
+    """What the numbers were measured on; `fdatasync_ms` is what a sync of one small append takes here."""
+    cpu = next((line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), "")
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "commit": commit.stdout.strip(),
+        "date": time.strftime("%Y-%m-%d"),
+        "load_before": os.getloadavg(),
+        "fdatasync_ms": _quantiles(_syncs(scratch / "sync")),
+    }
+
+
+def _cpuinfo() -> list[str]:
+    path = Path("/proc/cpuinfo")
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def _syncs(path: Path) -> list[float]:
+    taken = []
+    with path.open("wb", buffering=0) as file:
+        for _ in range(200):
+            started = time.perf_counter()
+            file.write(b"x" * 1000)
+            os.fdatasync(file.fileno())
+            taken.append(1e3 * (time.perf_counter() - started))
+    return taken
+
+
+def table(found: dict[str, Any]) -> str:
+    """CPU milliseconds, medians of the rounds; added latency over the engine itself."""
+    lines = [f"{'':<20}{'small':>8}{'next':>8}{'30k':>8}{'next':>8}{'100 turns':>10}{'p50':>8}{'p99':>8}"]
+    for name in found["small"]:
+        row = [_median(found, scenario, name, key) for scenario, key in COLUMNS]
+        row += [found["latency"][name]["p50_ms"], found["latency"][name]["p99_ms"]]
+        lines.append(f"{name:<20}" + "".join(f"{value:>{width}.2f}" for value, width in zip(row, WIDTHS, strict=True)))
+    return "\n".join(lines)
+
+
+WIDTHS = (8, 8, 8, 8, 10, 8, 8)
+COLUMNS = (
+    ("small", "first_cpu_ms"),
+    ("small", "cpu_ms"),
+    ("large", "first_cpu_ms"),
+    ("large", "cpu_ms"),
+    ("growing", "cpu_ms_100"),
+)
+
+
+def _median(found: dict[str, Any], scenario: str, name: str, key: str) -> float:
+    values: list[float] = [numbers.get(key, float("nan")) for numbers in found[scenario][name]]
+    return statistics.median(values)
+
+
+def chosen(names: list[str]) -> list[Gateway]:
+    """Those that are named, the engine itself always; all if none is named."""
+    if unknown := [name for name in names if name not in GATEWAYS]:
+        raise SystemExit(f"benchmarks: no such gateway: {', '.join(unknown)}; there are {', '.join(GATEWAYS)}")
+    wanted = [gateway for gateway in GATEWAYS.values() if not names or gateway.name in {"direct", *names}]
+    missing = sorted({g.peer for g in wanted if g.peer and not PEERS[g.peer].installed})
+    if missing:
+        raise SystemExit(f"benchmarks: not installed: python benchmarks/peers.py install {' '.join(missing)}")
+    return wanted
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help=f"some of: {', '.join(GATEWAYS)}")
+    parser.add_argument("--rounds", type=int, default=3, help="repetitions, in turn (%(default)s)")
+    parser.add_argument("--scale", type=float, default=1.0, help="more or fewer calls (%(default)s)")
+    arguments = parser.parse_args()
+    found = asyncio.run(measure(chosen(arguments.only), arguments.rounds, arguments.scale))
+    print(json.dumps(found, indent=1) if arguments.json else table(found))
+
+
+if __name__ == "__main__":
+    main()
