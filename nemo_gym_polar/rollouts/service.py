@@ -19,12 +19,12 @@ from nemo_gym_polar.gateway import Gateway, Server
 from nemo_gym_polar.harnesses.base import Harness, HarnessError
 from nemo_gym_polar.rollouts.errors import RolloutError
 from nemo_gym_polar.rollouts.first_prompt import Mismatch, mismatches
-from nemo_gym_polar.rollouts.plan import make_plan
+from nemo_gym_polar.rollouts.plan import Plan, make_plan
 from nemo_gym_polar.rollouts.results import write_result
 from nemo_gym_polar.rollouts.session import SessionRun
 from nemo_gym_polar.rollouts.settings import RolloutSettings
 from nemo_gym_polar.rollouts.sources import GatewaySessions, SessionSource
-from nemo_gym_polar.rollouts.stages import Gauges, Pools
+from nemo_gym_polar.rollouts.stages import Gauges, Pools, Stage
 from nemo_gym_polar.rollouts.task import SessionResult, TaskRequest
 
 logger = logging.getLogger(__name__)
@@ -78,6 +78,19 @@ class RolloutService:
             await end(tasks)
             raise
         return self._group(request, runs, results)
+
+    async def run_one(
+        self, plan: Plan, sample: int, source: SessionSource, on_stage: Callable[[Stage], None]
+    ) -> SessionResult:
+        """One session by itself; its result is the caller's to keep. Cancelling this call ends the session, and gives
+        its result as CANCELLED all the same. Raises `RolloutError` if its harness can't be installed."""
+        run = SessionRun(plan, sample, source, self.settings, self.pools, on_stage)
+        try:
+            await self._install(plan.harness)
+            return await run.run()
+        except asyncio.CancelledError:
+            run.cancelled = True
+            return run.result()
 
     def cancel(self, task_id: str) -> int:
         """End the sessions of a task wherever they are; `run` then returns them as CANCELLED. How many there were."""

@@ -32,13 +32,21 @@ MARGIN = 20.0  # seconds past its own limit after which a stage is given up; the
 
 
 class SessionRun:
-    def __init__(self, plan: Plan, sample: int, source: SessionSource, settings: RolloutSettings, pools: Pools) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        sample: int,
+        source: SessionSource,
+        settings: RolloutSettings,
+        pools: Pools,
+        on_stage: Callable[[Stage], None] | None = None,
+    ) -> None:
         self.plan = plan
         self.sample = sample
         self.source = source
         self.settings = settings
         self.pools = pools
-        self.track = Track(pools)
+        self.track = Track(pools, on_stage)
         self.deadline = Deadline(plan.request.timeout_seconds)
         self.status = SessionStatus.COMPLETED
         self.error: str | None = None

@@ -59,8 +59,11 @@ class GatewaySessions:
         self.address = GatewayAddress(server.url, server.uds)
         self.settings = settings
 
-    async def open(self, request: TaskRequest, sample: int, deadline: float) -> OpenSession:
+    async def open(
+        self, request: TaskRequest, sample: int, deadline: float, session_id: str | None = None
+    ) -> OpenSession:
         session = await self.gateway.open(
+            session_id,
             model=request.agent.model_name,
             deadline=deadline,
             max_turns=self.settings.max_turns,
@@ -80,6 +83,20 @@ class GatewaySessions:
         forest = await self.gateway.finish(session_id, outcome)
         built = build(forest, builder.strategy, builder.config)
         return Collected(built.traces, built.dropped, answers(forest), first_prompt(forest), exhausted)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSession:
+    """One session of a gateway, under an id that somebody else has chosen."""
+
+    sessions: GatewaySessions
+    session_id: str
+
+    async def open(self, request: TaskRequest, sample: int, deadline: float) -> OpenSession:
+        return await self.sessions.open(request, sample, deadline, self.session_id)
+
+    async def finish(self, session_id: str, builder: BuilderSpec, outcome: Mapping[str, Any]) -> Collected:
+        return await self.sessions.finish(session_id, builder, outcome)
 
 
 def answers(forest: Forest) -> int:

@@ -51,10 +51,11 @@ class Pools:
 
 
 class Track:
-    """One session's way through the stages, and the seconds it spent in each."""
+    """One session's way through the stages, and the seconds it spent in each. `on_stage` is told of each one."""
 
-    def __init__(self, pools: Pools) -> None:
+    def __init__(self, pools: Pools, on_stage: Callable[[Stage], None] | None = None) -> None:
         self.pools = pools
+        self.on_stage = on_stage
         self.stage: Stage | None = None
         self.since = 0.0
         self.seconds: dict[str, float] = {}
@@ -67,3 +68,5 @@ class Track:
         self.stage, self.since = stage, now
         if left is not stage:
             self.pools.change(left, stage)
+            if stage and self.on_stage:
+                self.on_stage(stage)
