@@ -13,7 +13,7 @@ from nemo_gym_polar.rollouts.task import SessionResult, SessionStatus
 
 
 class SimulatedNode:
-    """`silent`: no call is answered. `dead`: it says that none ever will be. `deaf`: starts arrive, but no answer comes.
+    """`silent`: it answers nothing. `dead`: nor ever will. `deaf`: starts come through, their answers do not.
 
     `started` has every session that ever began here, in order.
     """
