@@ -79,6 +79,7 @@ class Member:
             sessions=self.load.sessions,
             stages=dict(self.load.stages),
             pressure=self.load.pressure,
+            paused=self.load.paused,
             policy_version=self.load.policy_version,
             metadata=self.metadata,
         )

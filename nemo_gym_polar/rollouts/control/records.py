@@ -96,6 +96,7 @@ class NodeRecord(Record):
     sessions: int = 0
     stages: dict[str, int] = {}
     pressure: float | None = None
+    paused: bool = False
     policy_version: str | None = None
     metadata: dict[str, Any] = {}
 
