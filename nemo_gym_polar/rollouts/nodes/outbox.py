@@ -12,11 +12,15 @@ from nemo_gym_polar.rollouts.nodes.base import Report
 from nemo_gym_polar.rollouts.task import SessionResult, SessionStatus
 
 
+REMEMBERED = 10_000  # sessions that were forgotten, so that a start that comes late doesn't run one again
+
+
 class Outbox:
     """The last report of each session, in the order in which they changed."""
 
     def __init__(self) -> None:
         self._reports: dict[str, Report] = {}
+        self._forgotten: dict[str, None] = {}
         self._cursor = 0
         self._changed = asyncio.Event()
 
@@ -40,9 +44,13 @@ class Outbox:
             report = self._reports.get(name)
             if report is not None and report.status.final:
                 del self._reports[name]
+                self._forgotten[name] = None
+        while len(self._forgotten) > REMEMBERED:
+            del self._forgotten[next(iter(self._forgotten))]
 
     def __contains__(self, session_id: str) -> bool:
-        return session_id in self._reports
+        """Whether a session was ever put here, as far back as is remembered."""
+        return session_id in self._reports or session_id in self._forgotten
 
     def __len__(self) -> int:
         return len(self._reports)
