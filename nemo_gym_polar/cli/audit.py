@@ -42,11 +42,8 @@ def audit(
     """Verify a session's journal against its traces, token by token. Exit code 1 if something is wrong."""
     if engine is None and (tolerance is not None or any_version):
         raise UsageError("--tolerance and --any-version are of the comparison with an engine; give --engine URL")
-    reports = [examine(journal, builder) for journal in find(session, runs)]
-    if engine is not None:
-        asyncio.run(_ask(reports, scoring_engine(engine_kind, engine, model, api_key), any_version=any_version))
-    for report in reports:
-        report.tolerance = tolerance
+    scoring = None if engine is None else scoring_engine(engine_kind, engine, model, api_key)
+    reports = asyncio.run(_reports(find(session, runs), builder, scoring, tolerance, any_version=any_version))
     if len(reports) == 1 and reports[0].error is not None:
         raise CommandError(reports[0].error)
     _show(reports, as_json=as_json)
@@ -54,13 +51,22 @@ def audit(
         raise typer.Exit(FAILED)
 
 
-async def _ask(reports: Iterable[Report], engine: ScoringEngine, *, any_version: bool) -> None:
+async def _reports(
+    journals: Iterable[Path], builder: str, engine: ScoringEngine | None, tolerance: float | None, *, any_version: bool
+) -> list[Report]:
+    """One session after another: a directory may hold more tokens than memory does."""
+    reports = []
     try:
-        for report in reports:
-            if report.error is None:
-                report.differences = await compare(engine, report.forest, any_version=any_version)
+        for journal in journals:
+            report, forest = examine(journal, builder)
+            report.tolerance = tolerance
+            if engine is not None and forest is not None:
+                report.differences = await compare(engine, forest, any_version=any_version)
+            reports.append(report)
     finally:
-        await engine.close()
+        if engine is not None:
+            await engine.close()
+    return reports
 
 
 def _show(reports: Sequence[Report], *, as_json: bool) -> None:
@@ -78,7 +84,7 @@ def _show(reports: Sequence[Report], *, as_json: bool) -> None:
 def _summary(report: Report) -> dict[str, Any]:
     return {
         "session": report.session,
-        "turns": len(report.forest),
+        "turns": report.turns,
         "trained": report.trained,
         "traces": sum(report.checked.values()),
         "breaches": len(report.breaches),

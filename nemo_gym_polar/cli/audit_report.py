@@ -31,7 +31,8 @@ class Report:
     """
 
     journal: Path
-    forest: Forest = field(default_factory=lambda: Forest(""))
+    session: str
+    turns: int = 0
     error: str | None = None
     note: str | None = None
     trained: int = 0
@@ -39,10 +40,6 @@ class Report:
     breaches: list[tuple[str, Finding]] = field(default_factory=list)
     differences: Differences | None = None
     tolerance: float | None = None
-
-    @property
-    def session(self) -> str:
-        return self.forest.session_id or self.journal.stem
 
     @property
     def sound(self) -> bool:
@@ -68,7 +65,7 @@ class Report:
             "sound": self.sound,
             "error": self.error,
             "note": self.note,
-            "turns": len(self.forest),
+            "turns": self.turns,
             "trained_tokens": self.trained,
             "traces": self.checked,
             "breaches": [{"in": source, **_finding(finding)} for source, finding in self.breaches],
@@ -76,20 +73,25 @@ class Report:
         }
 
 
-def examine(journal: Path, builder: str) -> Report:
-    """The audit of one session without an engine. CommandError for a builder that there is not."""
+def examine(journal: Path, builder: str) -> tuple[Report, Forest | None]:
+    """The audit of one session without an engine, and its forest if it could be read.
+
+    CommandError for a builder that there is not.
+    """
     try:
-        return _examine(_recorded(journal), builder)
+        session = _recorded(journal)
+        return _examine(session, builder), session.forest
     except BuilderError as error:
         raise CommandError(f"{journal}: {error}") from error
     except (CommandError, JournalFormatError, RolloutError, OSError) as error:
-        return Report(journal, error=str(error))
+        return Report(journal, journal.stem, error=str(error)), None
 
 
 def _examine(session: RecordedSession, builder: str) -> Report:
     forest = session.forest
     built = build(forest, builder)
-    report = Report(session.journal, forest, note=_note(session.recovered), trained=built.trained_tokens)
+    report = Report(session.journal, forest.session_id, len(forest))
+    report.note, report.trained = _note(session.recovered), built.trained_tokens
     _add(report, f"built by {builder}", len(built.traces), audit(forest, built.traces, built.dropped))
     dropped = session.result.get("dropped", built.dropped)
     for file in trace_files(session.journal, forest.session_id):

@@ -31,7 +31,7 @@ async def recorded(run: Path, session: str = "s1", turns: int = 3) -> Path:
 
 
 def checked(journal: Path) -> Report:
-    return examine(journal, "prefix_merging")
+    return examine(journal, "prefix_merging")[0]
 
 
 def breaches(journal: Path) -> list[tuple[str, Breach]]:
