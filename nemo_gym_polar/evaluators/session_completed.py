@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from nemo_gym_polar.evaluators.base import Evaluation, Score
+from nemo_gym_polar.evaluators.base import Carry, Evaluation, Score
 
 
 class SessionCompletedConfig(BaseModel):
@@ -19,6 +19,8 @@ class SessionCompletedConfig(BaseModel):
 
 
 class SessionCompletedEvaluator:
+    carry: Carry = "nothing"
+
     def __init__(self, config: Mapping[str, Any]) -> None:
         SessionCompletedConfig(**config)
 

@@ -66,7 +66,7 @@ class RolloutService:
     async def run(self, request: TaskRequest) -> GroupResult:
         """Run all samples of a task. Raises `RolloutError` if the task itself is wrong; a session that fails is a
         result with a status. Cancelling this call ends its sessions and frees what they hold."""
-        plan = make_plan(request, self.settings.agent_timeout)
+        plan = make_plan(request, self.settings.agent_timeout, self.settings.assets)
         await self._install(plan.harness)
         runs = [
             SessionRun(plan, sample, self.source, self.settings, self.pools) for sample in range(request.num_samples)

@@ -9,18 +9,21 @@ captured is built. A harness that fails or runs out of time still gets scored.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from nemo_gym_polar.evaluators.base import Evaluation, EvaluatorError, Score
+from nemo_gym_polar.evaluators.base import Evaluation, EvaluatorError, EvaluatorTimeoutError, Score
 from nemo_gym_polar.forest.errors import JournalError
 from nemo_gym_polar.rollouts import scoring
 from nemo_gym_polar.rollouts.cleanup import to_the_end
 from nemo_gym_polar.rollouts.deadline import Deadline
 from nemo_gym_polar.rollouts.plan import Plan
+from nemo_gym_polar.rollouts.prewarm import Prewarm
+from nemo_gym_polar.rollouts.redaction import without
+from nemo_gym_polar.rollouts.sandbox import furnish
 from nemo_gym_polar.rollouts.settings import PartialRule, RolloutSettings
 from nemo_gym_polar.rollouts.sources import Collected, OpenSession, SessionSource
 from nemo_gym_polar.rollouts.stages import Pools, Stage, Track
@@ -52,6 +55,7 @@ class SessionRun:
         self.error: str | None = None
         self.session: OpenSession | None = None
         self.runtime: Runtime | None = None
+        self.prewarm: Prewarm | None = None
         self.ended: Exit | None = None
         self.collected = NOTHING
         self.score = Score(0.0)
@@ -73,26 +77,36 @@ class SessionRun:
         return self.result()
 
     async def stages(self) -> None:
+        priority = self.plan.priority
         self.track.move(Stage.QUEUED)
-        async with self.pools.rooms:
-            async with self.pools.init:
+        async with AsyncExitStack() as room:
+            async with self.pools.init.place(priority):
+                await room.enter_async_context(self.pools.rooms.place(priority))
                 self.track.move(Stage.INIT)
                 self.deadline.start()
                 ready = await self.attempt(self.prepare, self.deadline.left)
             if ready:
                 self.track.move(Stage.READY)
-                async with self.pools.run:
+                async with self.pools.run.place(priority):
                     self.track.move(Stage.RUNNING)
                     await self.attempt(self.execute, self.deadline.left + MARGIN)
             self.track.move(Stage.FINISHED)
-            await self.pools.postrun.acquire()
+            await self.pools.postrun.acquire(priority)
         try:
             self.track.move(Stage.POSTRUN)
-            await self.attempt(self.postrun, max(self.deadline.left, self.settings.postrun_grace) + MARGIN)
+            await self.attempt(self.postrun, self.scoring_left() + MARGIN)
             await to_the_end(self.release())
         finally:
             self.track.move(None)
             self.pools.postrun.release()
+
+    def left(self) -> float:
+        """Seconds until the session's deadline."""
+        return self.deadline.left
+
+    def scoring_left(self) -> float:
+        """Seconds for all that is done for the score: a little even where the harness used the deadline up."""
+        return max(self.deadline.left, self.settings.postrun_grace)
 
     async def attempt(self, work: Callable[[], Awaitable[None]], seconds: float) -> bool:
         """Do the work of a stage within `seconds`; what can go wrong there becomes the session's status."""
@@ -121,11 +135,9 @@ class SessionRun:
         await self.warm(self.session)
 
     async def warm(self, session: OpenSession) -> None:
-        """Start a sandbox and put the task's files into it."""
+        """Start a sandbox and make it ready for the harness."""
         self.runtime = self.plan.runtime(session)
-        await self.runtime.start()
-        for path, data in self.plan.files(self.runtime).items():
-            await self.runtime.write(path, data)
+        await furnish(self.runtime, self.plan.files(self.runtime), self.plan.prepare, self.left, self.track)
 
     # RUNNING
 
@@ -135,12 +147,16 @@ class SessionRun:
             await self.runtime.stop()
             await self.warm(self.session)
             self.metadata["sandbox_restarts"] = 1
+        if self.plan.refreshes:
+            self.prewarm = Prewarm(self.plan, self.track, self.scoring_left)
+            self.prewarm.begin()
         launch = self.plan.harness.launch(self.plan.context(self.session, self.runtime))
         for path, data in launch.files.items():
             await self.runtime.write(path, data)
         env = {**launch.env, **self.plan.request.agent.env}
         limit = min(self.deadline.left, self.plan.agent_timeout or self.deadline.left)
-        self.ended = await self.runtime.run(launch.argv, env=env, timeout=limit, log=self.directory / "harness.log")
+        log, hidden = self.directory / "harness.log", (self.session.secret,)
+        self.ended = await self.runtime.run(launch.argv, env=env, timeout=limit, log=log, hidden=hidden)
 
     @property
     def directory(self) -> Path:
@@ -160,7 +176,8 @@ class SessionRun:
         assert self.session
         finishing = self.source.finish(self.session.id, self.plan.request.builder, outcome)
         self.finishing = asyncio.create_task(finishing)
-        self.take(await asyncio.shield(self.finishing))
+        with self.track.measure("build"):
+            self.take(await asyncio.shield(self.finishing))
 
     def take(self, collected: Collected) -> None:
         self.collected = collected
@@ -180,27 +197,50 @@ class SessionRun:
             self.fail(SessionStatus.ERROR, reason)
 
     async def evaluate(self, runtime: Runtime) -> None:
-        began = time.monotonic()
-        left = max(self.deadline.left, self.settings.postrun_grace)
-        status = str(self.metadata["harness_status"])
-        evaluation = Evaluation(runtime, self.collected.traces, status, left)
-        try:
-            score = await self.plan.evaluator.evaluate(evaluation)
-            self.score, self.scored = scoring.check_score(score, self.collected.traces), True
-        except (EvaluatorError, SandboxError) as error:
-            self.status, self.error = SessionStatus.ERROR, str(error)
-        self.track.seconds["evaluate"] = time.monotonic() - began
+        with self.track.measure("evaluate"):
+            try:
+                evaluation = await self.evaluation(runtime)
+                score = await self.plan.evaluator.evaluate(evaluation)
+                self.score, self.scored = scoring.check_score(score, self.collected.traces), True
+            except EvaluatorTimeoutError as error:
+                self.unscored(SessionStatus.TIMEOUT, str(error))
+            except (EvaluatorError, SandboxError) as error:
+                self.unscored(SessionStatus.ERROR, str(error))
+
+    async def evaluation(self, runtime: Runtime) -> Evaluation:
+        fresh = await self.prewarm.take() if self.prewarm else None
+        if self.prewarm and self.prewarm.restarts:
+            self.metadata["evaluator_restarts"] = self.prewarm.restarts
+        return Evaluation(
+            fresh or runtime,
+            self.collected.traces,
+            str(self.metadata["harness_status"]),
+            self.scoring_left(),
+            self.plan.request.evaluator.env,
+            runtime if fresh else None,
+        )
+
+    def unscored(self, status: SessionStatus, error: str) -> None:
+        """How the harness ended stays what names the session; that it could not be scored is said besides."""
+        if self.error:
+            self.error = f"{self.error}; not scored: {error}"
+        self.fail(status, error)
 
     # The end
 
     async def release(self) -> None:
         """Free what is still held, whatever happened. Safe to call again."""
         runtime, self.runtime = self.runtime, None
+        prewarm, self.prewarm = self.prewarm, None
         try:
             if runtime:
                 await runtime.stop()
         finally:
-            await self.close()
+            try:
+                if prewarm:
+                    await prewarm.release()
+            finally:
+                await self.close()
 
     async def close(self) -> None:
         """Finish the gateway session if no stage did; opening or finishing goes on where a stage was cut off in it."""
@@ -220,6 +260,7 @@ class SessionRun:
         reward = scoring.apply(self.score, self.collected.traces, self.rule, self.dropped)
         for trace in self.collected.traces:
             trace.group = self.plan.request.task_id
+        secret = self.session.secret if self.session else ""
         return SessionResult(
             session_id=self.session.id if self.session else "",
             task_id=self.plan.request.task_id,
@@ -229,21 +270,22 @@ class SessionRun:
             traces=list(self.collected.traces),
             dropped=dict(self.dropped),
             timing=self.track.seconds,
-            error=self.error,
-            metadata={
-                **self.plan.request.metadata,
-                **self.metadata,
-                **self.collected.metadata,
-                "turns": self.collected.turns,
-                "evaluation": dict(self.score.detail),
-            },
+            error=without(secret, self.error),
+            metadata=without(secret, self.about()),
         )
+
+    def about(self) -> dict[str, Any]:
+        task, turns = self.plan.request.metadata, self.collected.turns
+        evaluation = dict(self.score.detail)
+        return {**task, **self.metadata, **self.collected.metadata, "turns": turns, "evaluation": evaluation}
 
     @property
     def rule(self) -> PartialRule:
-        """Without a score there is nothing to learn from, however it ended."""
-        if not self.scored:
+        """Of a session that was taken back nothing is learned, whatever the settings say."""
+        if self.status is SessionStatus.CANCELLED:
             return PartialRule.MASK
+        if not self.scored:
+            return self.settings.unscored_runs
         if self.status is SessionStatus.COMPLETED:
             return PartialRule.TRAIN
         return self.settings.timeout_runs if self.status is SessionStatus.TIMEOUT else self.settings.failed_runs

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -31,6 +31,7 @@ class RolloutSettings(BaseModel):
     """`directory` takes results, traces and harness logs.
 
     A session holds one of `run_workers` while its harness runs; up to `ready_buffer` more wait with a warm sandbox.
+    `prewarm_workers` make evaluators' own sandboxes. Tasks may upload from the directory `assets`, and only from there.
     `agent_timeout` bounds the harness inside the task's own deadline; `postrun_grace` is what scoring gets at least,
     past the deadline if need be. Budgets per session (None: no limit): `max_turns` model calls, tokens generated,
     tokens that one call reads or that all read, `max_calls` at a time; `when_exhausted` as the gateway has it.
@@ -43,6 +44,7 @@ class RolloutSettings(BaseModel):
     ready_buffer: Annotated[int, Field(ge=0)] = 2
     run_workers: Count = 4
     postrun_workers: Count = 2
+    prewarm_workers: Count = 2
     agent_timeout: Seconds | None = None
     postrun_grace: Seconds = 60.0
     max_turns: Count | None = None
@@ -53,3 +55,5 @@ class RolloutSettings(BaseModel):
     when_exhausted: WhenExhausted | None = None
     timeout_runs: PartialRule = PartialRule.TRAIN
     failed_runs: PartialRule = PartialRule.MASK
+    unscored_runs: Literal[PartialRule.ZERO, PartialRule.MASK] = PartialRule.MASK
+    assets: Path | None = None

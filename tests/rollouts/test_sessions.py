@@ -40,7 +40,7 @@ async def test_a_session_from_start_to_end(bench: Stand) -> None:
     assert trace.token_ids.tolist() == served.context + served.sampled
     assert trace.loss_mask.sum() == len(served.sampled)
     assert trace.reward == 1.0
-    assert session.timing.keys() == {"queued", "init", "ready", "running", "finished", "postrun", "evaluate"}
+    assert session.timing.keys() == {"queued", "init", "ready", "running", "finished", "postrun", "sandbox_start", "prepare", "build", "evaluate"}
     assert session.metadata["turns"] == 1
     assert session.metadata["evaluation"]["exit_code"] == 0
 
@@ -172,7 +172,7 @@ async def test_a_sandbox_that_dies_under_the_harness(bench: Stand) -> None:
 async def test_an_evaluator_without_a_verdict(bench: Stand) -> None:
     request = task(evaluate="sleep 60").model_copy(update={"evaluator": evaluator(timeout_seconds=0.3)})
     session = await one(bench, request)
-    assert session.status is SessionStatus.ERROR
+    assert session.status is SessionStatus.TIMEOUT
     assert "took longer than" in str(session.error)
     assert session.traces[0].trained_tokens == 0
     assert session.dropped["partial_run"] == len(bench.engine.served[0].sampled)
