@@ -34,10 +34,6 @@ def make_guard(token: SecretStr | None) -> Guard:
     return authorize
 
 
-class TooLargeError(Exception):
-    """A request's body is beyond the limit."""
-
-
 class BodyLimit:
     """Refuses bodies of more than `limit` bytes with 413, whether they say their length or not."""
 
@@ -56,26 +52,24 @@ class BodyLimit:
         await self._count(scope, receive, send)
 
     async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
-        seen, answered = 0, False
+        seen, refused = 0, False
 
         async def counting() -> Message:
-            nonlocal seen
+            nonlocal seen, refused
             message = await receive()
             seen += len(message.get("body", b""))
-            if seen > self.limit:
-                raise TooLargeError
-            return message
-
-        async def watching(message: Message) -> None:
-            nonlocal answered
-            answered = True
-            await send(message)
-
-        try:
-            await self.app(scope, counting, watching)
-        except TooLargeError:
-            if not answered:
+            if seen <= self.limit:
+                return message
+            if not refused:
+                refused = True
                 await refuse(send, self.limit)
+            return {"type": "http.disconnect"}
+
+        async def sending(message: Message) -> None:
+            if not refused:  # what the app says of a body that it did not get is of no interest
+                await send(message)
+
+        await self.app(scope, counting, sending)
 
 
 async def refuse(send: Send, limit: int) -> None:
