@@ -40,7 +40,18 @@ async def test_a_session_from_start_to_end(bench: Stand) -> None:
     assert trace.token_ids.tolist() == served.context + served.sampled
     assert trace.loss_mask.sum() == len(served.sampled)
     assert trace.reward == 1.0
-    assert session.timing.keys() == {"queued", "init", "ready", "running", "finished", "postrun", "sandbox_start", "prepare", "build", "evaluate"}
+    assert session.timing.keys() == {
+        "queued",
+        "init",
+        "ready",
+        "running",
+        "finished",
+        "postrun",
+        "sandbox_start",
+        "prepare",
+        "build",
+        "evaluate",
+    }
     assert session.metadata["turns"] == 1
     assert session.metadata["evaluation"]["exit_code"] == 0
 
