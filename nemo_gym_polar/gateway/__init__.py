@@ -8,9 +8,20 @@ async with Gateway(make_engine(engine_settings), GatewaySettings(journals=path))
     forest = await gateway.finish(session.id)
 """
 
-from nemo_gym_polar.gateway.gateway import Gateway, UnknownSessionError
+from nemo_gym_polar.gateway.gateway import DrainingError, Gateway, UnknownSessionError
 from nemo_gym_polar.gateway.server import Server, serve
 from nemo_gym_polar.gateway.session import Session
 from nemo_gym_polar.gateway.settings import GatewaySettings, SamplingProfile
+from nemo_gym_polar.gateway.weights import NotDrainedError
 
-__all__ = ["Gateway", "GatewaySettings", "SamplingProfile", "Server", "Session", "UnknownSessionError", "serve"]
+__all__ = [
+    "DrainingError",
+    "Gateway",
+    "GatewaySettings",
+    "NotDrainedError",
+    "SamplingProfile",
+    "Server",
+    "Session",
+    "UnknownSessionError",
+    "serve",
+]

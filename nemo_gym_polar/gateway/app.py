@@ -31,13 +31,13 @@ class HotPath:
         await app(scope, receive, send)
 
 
-def make_app(gateway: Gateway, management: APIRouter | None = None) -> FastAPI:
+def make_app(gateway: Gateway, *management: APIRouter) -> FastAPI:
     """`management` comes before the calls: any path that it does not know gets a provider's answer."""
     app = FastAPI(title="polar gateway", openapi_url=None)
     calls = CallEndpoint(gateway)
     app.include_router(_operations(gateway))
-    if management is not None:
-        app.include_router(management)
+    for router in management:
+        app.include_router(router)
     app.router.routes.append(Mount("", calls))
     return app
 

@@ -17,7 +17,7 @@ from nemo_gym_polar.engines.base import ContextOverflowError, EngineError, Sampl
 from nemo_gym_polar.engines.factory import ChatMode, TokensMode
 from nemo_gym_polar.forest.errors import JournalError, TokenError
 from nemo_gym_polar.forest.matching import Match
-from nemo_gym_polar.forest.turn import Edge, Generation, Status, Turn
+from nemo_gym_polar.forest.turn import Edge, Flag, Generation, Status, Turn
 from nemo_gym_polar.gateway.flags import sampling_flags
 from nemo_gym_polar.gateway.gateway import Gateway
 from nemo_gym_polar.gateway.helping import ask_helper, renamed
@@ -25,6 +25,7 @@ from nemo_gym_polar.gateway.proof import proven_prefix
 from nemo_gym_polar.gateway.session import Call, Session
 from nemo_gym_polar.gateway.settings import SamplingProfile
 from nemo_gym_polar.gateway.together import together
+from nemo_gym_polar.gateway.weights import Announced
 from nemo_gym_polar.tokens import Int32
 
 _NO_IDS = np.empty(0, np.int32)
@@ -50,14 +51,21 @@ async def complete(gateway: Gateway, session: Session, dialect: Dialect, request
         gateway.metrics.helped.labels(helper.alias).inc()
         call.rendered = True
         return await ask_helper(helper, session, request, call, mint)
+    weights = gateway.weights
     async with session.slots:
+        if weights.paused:
+            await _hold(gateway)
         session.budget.admit(request.n)
         match = session.recorder.match(request.conversation, request.hints)
-        started = time.time()
+        started, began = time.time(), time.monotonic()
+        announced = weights.announced
         try:
-            answers = await _generate(gateway, session, request, match, call, mint)
+            with weights.generations:
+                answers = await _generate(gateway, session, request, match, call, mint)
+            since = (announced, weights.announced)
+            gateway.metrics.engine_seconds.observe(time.monotonic() - began)
             for answered in answers:
-                generation = _generation(gateway, call.response_id, request, session.profile, answered, started)
+                generation = _generation(gateway, call.response_id, request, session.profile, answered, started, since)
                 await _record(gateway, session, match, generation, call)
         except (EngineError, TokenError) as error:
             session.budget.refund(request.n)
@@ -67,6 +75,15 @@ async def complete(gateway: Gateway, session: Session, dialect: Dialect, request
             session.budget.refund(request.n)
             raise
         return _completion(gateway, request, answers, call)
+
+
+async def _hold(gateway: Gateway) -> None:
+    """Until the weights have been replaced. Raises `CallError` where calls are not to wait for that."""
+    settings = gateway.settings
+    if settings.while_paused == "refuse":
+        said = "The model is being updated; please try again."
+        raise CallError("rate_limit", said, retry_after=settings.retry_after)
+    await gateway.weights.opened()
 
 
 async def count_tokens(gateway: Gateway, session: Session, request: Request) -> int:
@@ -182,22 +199,26 @@ def _generation(
     profile: SamplingProfile,
     answered: Answered,
     started: float,
+    announced: tuple[Announced, Announced],
 ) -> Generation:
+    sampled = answered.sampled
+    versions, doubtful = gateway.weights.stamp(sampled.versions, len(sampled.token_ids), *announced)
+    flags = sampling_flags(profile, gateway.mode.logprobs, constrained=_constrained(gateway, request))
     return Generation(
         context=answered.context,
-        sampled=answered.sampled.token_ids,
-        logprobs=answered.sampled.logprobs,
+        sampled=sampled.token_ids,
+        logprobs=sampled.logprobs,
         message=answered.message,
         finish_reason=_finish(answered),
-        versions=answered.sampled.versions,
-        flags=sampling_flags(profile, gateway.mode.logprobs, constrained=_constrained(gateway, request)),
+        versions=versions,
+        flags=flags | {Flag.WEIGHTS_CHANGED} if doubtful else flags,
         response_id=response_id,
         model=request.model,
         dialect=request.dialect,
         started=started,
         ended=time.time(),
         temperature=profile.temperature,
-        side=answered.sampled.side,
+        side=sampled.side,
     )
 
 

@@ -106,11 +106,13 @@ class CallEndpoint:
 
     async def _generate(self, exchange: Exchange, session: Session, endpoint: Endpoint) -> None:
         settings = self._gateway.settings
-        if self._gateway.calls_in_flight >= settings.max_calls:
+        if self._gateway.draining:
+            raise CallError("server", "The gateway is shutting down.", status=503, retry_after=settings.retry_after)
+        if self._gateway.calls.number >= settings.max_calls:
             message = f"{settings.max_calls} calls are in flight already."
             raise CallError("rate_limit", message, retry_after=settings.retry_after)
         request = session.stored.resume(session.forest, await self._parse(exchange, endpoint))
-        async with self._gateway.flight():
+        with self._gateway.calls:
             await self._run(exchange, session, request)
 
     async def _run(self, exchange: Exchange, session: Session, request: Request) -> None:

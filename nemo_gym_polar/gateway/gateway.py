@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 from types import TracebackType
 from typing import Any, Self
@@ -24,12 +23,18 @@ from nemo_gym_polar.gateway.budget import Budget
 from nemo_gym_polar.gateway.metrics import Metrics
 from nemo_gym_polar.gateway.session import Session, check_id, new_id, sampling_profile
 from nemo_gym_polar.gateway.settings import GatewaySettings
+from nemo_gym_polar.gateway.traffic import Traffic
+from nemo_gym_polar.gateway.weights import Weights
 
 logger = logging.getLogger(__name__)
 
 
 class UnknownSessionError(LookupError):
     """No open session has this id."""
+
+
+class DrainingError(ConnectionRefusedError):
+    """The gateway takes no more sessions."""
 
 
 class Gateway:
@@ -45,7 +50,9 @@ class Gateway:
         self.settings = settings
         self.metrics = Metrics()
         self.certificate = _certificate(engine)
-        self.calls_in_flight = 0
+        self.weights = Weights()
+        self.calls = Traffic()
+        self.draining = False
         self._committer = Committer(settings.commit_window)
         self._sessions: dict[str, Session] = {}
         self._by_key: dict[bytes, Session] = {}
@@ -71,8 +78,10 @@ class Gateway:
         call may read and `max_read_tokens` what all may. Of more than `max_calls` at a time the rest wait.
 
         A session whose journal exists already goes on after its last whole turn. Raises `ValueError` for an id that
-        is open or malformed, `JournalError` if the journal can't be made.
+        is open or malformed, `JournalError` if the journal can't be made, `DrainingError` before a shutdown.
         """
+        if self.draining:
+            raise DrainingError("the gateway is shutting down; it takes no new sessions")
         session_id = check_id(session_id or new_id())
         if session_id in self._sessions:
             raise ValueError(f"session {session_id!r} is open already; finish it first or choose another id")
@@ -120,6 +129,29 @@ class Gateway:
         session = self._sessions.get(session_id)
         return session if session is not None and session.admits(key) else None
 
+    @property
+    def policy_version(self) -> str | None:
+        """The weights in use, as far as is known."""
+        return self.weights.version
+
+    @property
+    def calls_in_flight(self) -> int:
+        return self.calls.number
+
+    async def pause(self, seconds: float) -> None:
+        """Hold new generations back and wait until none is in flight, for a weight update. Raises `NotDrainedError`,
+        and goes on as before, if that takes longer than `seconds`."""
+        await self.weights.pause(seconds)
+
+    def resume(self, policy_version: str | None = None) -> None:
+        """Go on after a pause, with these weights. Without a pause before it: say that they were replaced in flight."""
+        self.weights.resume(policy_version)
+
+    async def drain(self, seconds: float) -> bool:
+        """Take no new session and no new call; whether those in flight have ended within `seconds`."""
+        self.draining = True
+        return await self.calls.idle(seconds)
+
     async def finish(self, session_id: str, outcome: Mapping[str, Any] | None = None) -> Forest:
         """Close a session: later calls are unknown, calls in flight are cut off, its journal ends with `outcome`."""
         session = self.session(session_id)
@@ -143,14 +175,6 @@ class Gateway:
         for session in self._sessions.values():
             for call in session.calls:
                 call.cancel(reason)
-
-    @contextlib.asynccontextmanager
-    async def flight(self) -> AsyncIterator[None]:
-        self.calls_in_flight += 1
-        try:
-            yield
-        finally:
-            self.calls_in_flight -= 1
 
     async def close(self) -> None:
         """Finish every session and close the engine."""

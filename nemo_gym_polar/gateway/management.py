@@ -5,23 +5,24 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Header, HTTPException, Request
+from fastapi import APIRouter, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from nemo_gym_polar.dialects.base import WhenExhausted
 from nemo_gym_polar.forest.builders import build
 from nemo_gym_polar.forest.digests import trace_digest
+from nemo_gym_polar.forest.errors import JournalError
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.side import encode_side
 from nemo_gym_polar.forest.trace import Trace
-from nemo_gym_polar.gateway.gateway import Gateway, UnknownSessionError
+from nemo_gym_polar.gateway.access import bearer
+from nemo_gym_polar.gateway.gateway import DrainingError, Gateway, UnknownSessionError
 from nemo_gym_polar.gateway.session import Session
 from nemo_gym_polar.gateway.settings import Positive, Seconds
 
@@ -73,17 +74,13 @@ class SessionFinished(BaseModel):
 def make_router(gateway: Gateway, *, admin_token: str, public_url: str | None, traces: Path) -> APIRouter:
     """`public_url` is where harnesses reach the gateway (by default as the asker does), `traces` a directory."""
 
-    def authorize(authorization: Annotated[str, Header()] = "") -> None:
-        if not hmac.compare_digest(authorization.encode(), f"Bearer {admin_token}".encode()):
-            raise HTTPException(401, "the admin token is missing or wrong")
-
     def session(session_id: str) -> Session:
         try:
             return gateway.session(session_id)
         except UnknownSessionError as error:
             raise HTTPException(404, str(error)) from None
 
-    router = APIRouter(prefix="/sessions", dependencies=[Depends(authorize)])
+    router = APIRouter(prefix="/sessions", dependencies=[bearer(admin_token)])
 
     @router.post("", status_code=201)
     async def create(asked: SessionRequest, request: Request) -> SessionCreated:
@@ -93,6 +90,10 @@ def make_router(gateway: Gateway, *, admin_token: str, public_url: str | None, t
             made = await gateway.open(**options, deadline=deadline)
         except ValueError as error:
             raise HTTPException(409, str(error)) from None
+        except DrainingError as error:
+            raise HTTPException(503, str(error)) from None
+        except JournalError as error:
+            raise HTTPException(507, str(error)) from None
         base = public_url or str(request.base_url).rstrip("/")
         return SessionCreated(session_id=made.id, secret=made.secret, base_url=base + made.path)
 

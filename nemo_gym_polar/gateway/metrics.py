@@ -53,6 +53,12 @@ class Metrics:
         )
         self.sessions = Gauge("polar_open_sessions", "Sessions that are open.", registry=self.registry)
         self.seconds = Histogram("polar_call_seconds", "Seconds per call.", buckets=_SECONDS, registry=self.registry)
+        self.engine_seconds = Histogram(
+            "polar_engine_seconds",
+            "Seconds per generation: rendering, the engine's work, parsing.",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
 
     def count_turn(self, turn: Turn) -> None:
         self.turns.labels(turn.edge.value, turn.cause.value if turn.cause else "").inc()

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -52,7 +52,8 @@ class GatewaySettings(BaseModel):
     `context_tokens` is what the model can read, answer included. `models` are the names that `/v1/models` lists; any
     other name is answered too. `header_grace` is how long an engine may fail with a proper status before a stream's
     headers are sent. `when_exhausted` is what a harness is told once its session's budget has run out: the provider's
-    error, or a last answer.
+    error, or a last answer. `while_paused` is what becomes of calls while the weights are replaced: they wait, or are
+    told to come again in `retry_after` seconds.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,6 +66,7 @@ class GatewaySettings(BaseModel):
     max_calls: Positive = 4096
     max_calls_per_session: Positive = 16
     when_exhausted: WhenExhausted = "error"
+    while_paused: Literal["wait", "refuse"] = "wait"
     header_grace: Seconds = 1.0
     keep_alive: Seconds = 15.0
     retry_after: Seconds = 1.0

@@ -24,6 +24,7 @@ from nemo_gym_polar.gateway.gateway import Gateway
 from nemo_gym_polar.gateway.management import make_router, write_traces
 from nemo_gym_polar.gateway.server import serve
 from nemo_gym_polar.gateway.settings import GatewaySettings
+from nemo_gym_polar.gateway.updates import update_router
 
 
 class ServeSettings(BaseModel):
@@ -88,10 +89,9 @@ def _note_certificate(gateway: Gateway) -> None:
 def _app(gateway: Gateway, settings: ServeSettings) -> FastAPI:
     if not settings.admin_token:
         return make_app(gateway)
-    router = make_router(
-        gateway, admin_token=settings.admin_token, public_url=settings.public_url, traces=settings.traces
-    )
-    return make_app(gateway, router)
+    token = settings.admin_token
+    sessions = make_router(gateway, admin_token=token, public_url=settings.public_url, traces=settings.traces)
+    return make_app(gateway, sessions, update_router(gateway, admin_token=token))
 
 
 def _stop_event() -> asyncio.Event:

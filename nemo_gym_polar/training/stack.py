@@ -29,6 +29,7 @@ class Stack:
     """`lost` returns when the engine's process has ended, with what to say about it; never for a foreign engine."""
 
     service: RolloutService
+    gateway: Gateway
     engine_url: str
     lost: Callable[[], Coroutine[Any, Any, str]]
     settings: EngineSettings
@@ -44,6 +45,7 @@ class Stack:
             api_key=key.get_secret_value() if key else None,
             sglang=self.settings.kind == "sglang",
         )
+        self.gateway.resume(str(version))
 
 
 @asynccontextmanager
@@ -62,7 +64,7 @@ async def running(
         server = await stack.enter_async_context(serve(gateway, port=settings.engine.port, uds=uds))
         rollouts = RolloutService.over(gateway, server, settings.rollout_settings(run.path), on_change)
         service = await stack.enter_async_context(rollouts)
-        made = Stack(service, url, lost, settings.engine)
+        made = Stack(service, gateway, url, lost, settings.engine)
         if settings.engine.url:
             await made.push(policy, version)
         yield made

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +27,7 @@ from nemo_gym_polar.policy.process import EngineProcess
 from nemo_gym_polar.policy.tokenizer import make_tokenizer
 from tests.support.gateways import chat, result, user
 from tests.support.policies import saved, wild_policy
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +60,7 @@ def gateway(
     mode: Literal["tokens", "chat"],
     kind: EngineKind = "embedded",
     temperature: float = 1.0,
+    max_tokens: int = 24,
 ) -> Gateway:
     engine = EngineSettings(
         kind=kind,
@@ -67,7 +70,7 @@ def gateway(
         tokenizer=str(directory),
         renderer_options={"enable_thinking": False},
     )
-    profile = SamplingProfile(max_tokens=24, temperature=temperature)
+    profile = SamplingProfile(max_tokens=max_tokens, temperature=temperature)
     return Gateway(make_engine(engine), GatewaySettings(journals=journals, sampling=profile))
 
 
@@ -118,6 +121,38 @@ def assert_logprobs(trace: Trace, version: str, policy: Qwen3ForCausalLM) -> Non
     own &= trace.loss_mask
     assert own.sum() > 20
     assert np.abs(logprobs[:, 0].numpy()[own[1:]] - trace.logprobs[own]).max() < 1e-4
+
+
+@pytest.mark.parametrize("kind", ["embedded", "openai"])
+async def test_new_weights_in_the_middle_of_answers(
+    process: EngineProcess, directories: list[Path], tmp_path: Path, kind: EngineKind
+) -> None:
+    """The engine's own API says at which token they came; asked as any other server it doesn't, and nothing is sure."""
+    async with (
+        gateway(process, directories[0], tmp_path / "j", "tokens", kind, max_tokens=1500) as stand,
+        serve(stand) as server,
+        aiohttp.ClientSession() as client,
+    ):
+        stand.resume("0")
+        session = await stand.open()
+        calls = [asyncio.create_task(ask(client, server.url, session, [user(f"Go on. {i}")])) for i in range(6)]
+        await until(lambda: stand.weights.generations.number == 6)
+        await asyncio.sleep(0.1)
+        await process.load_weights(directories[1], "1", in_flight="keep")
+        stand.resume("1")
+        await asyncio.gather(*calls)
+        assert stand.policy_version == "1"
+        forest = await stand.finish(session.id)
+    built = build(forest)
+    sampled = sum(len(turn.sampled) for turn in forest.turns)
+    assert built.trained_tokens + sum(built.dropped.values()) == sampled
+    if kind == "embedded":
+        assert any([span.version for span in turn.versions] == ["0", "1"] for turn in forest.turns)
+        assert built.trained_tokens == sampled
+    else:
+        crossing = [turn for turn in forest.turns if Flag.WEIGHTS_CHANGED in turn.flags]
+        assert crossing
+        assert dict(built.dropped) == {"weights_changed": sum(len(turn.sampled) for turn in crossing)}
 
 
 async def test_both_modes_read_the_same_prompt(process: EngineProcess, directories: list[Path], tmp_path: Path) -> None:

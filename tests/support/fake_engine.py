@@ -27,6 +27,7 @@ from nemo_gym_polar.engines.template import ChatTemplate, TemplateRefusalError
 Fault = Literal[
     "die", "no_ids", "null_ids", "no_logprobs", "nan", "misaligned", "other_ids", "abort", "hang", "429", "500", "400",
     "overflow", "html", "positive", "bad_versions", "no_versions", "text_only", "short_read", "minus_infinity",
+    "two_versions",
 ]  # fmt: skip
 Script = Callable[[str], str]
 
@@ -276,6 +277,9 @@ def _spoil(choice: dict[str, Any], body: dict[str, Any], fault: Fault) -> None:
             choice["weight_versions"] = [{"version": "0", "start": 1, "end": 2}]
         case "no_versions":
             choice.pop("weight_versions", None)
+        case "two_versions":
+            old, new = {"version": "old", "start": 0, "end": 1}, {"version": "new", "start": 1}
+            choice["weight_versions"] = [old, {**new, "end": len(choice["token_ids"])}]
 
 
 def _logprob(position: int, token: int) -> float:
