@@ -12,9 +12,11 @@ Invariants: what `submit` returned is in the store; every sample ends exactly on
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,10 +31,12 @@ from nemo_gym_polar.rollouts.control.errors import (
     UnknownSessionError,
     UnknownTaskError,
 )
-from nemo_gym_polar.rollouts.control.ledger import Ledger, event
+from nemo_gym_polar.rollouts.control.following import Following
+from nemo_gym_polar.rollouts.control.ledger import Change
 from nemo_gym_polar.rollouts.control.loss import new_session_id
-from nemo_gym_polar.rollouts.control.member import Member
-from nemo_gym_polar.rollouts.control.nodes import Nodes
+from nemo_gym_polar.rollouts.control.member import DRAINING, LOST, Member
+from nemo_gym_polar.rollouts.control.news import event
+from nemo_gym_polar.rollouts.control.placing import Placing
 from nemo_gym_polar.rollouts.control.records import (
     EventRecord,
     NodeRecord,
@@ -41,6 +45,7 @@ from nemo_gym_polar.rollouts.control.records import (
     TaskRecord,
     TaskState,
 )
+from nemo_gym_polar.rollouts.control.roster import Roster
 from nemo_gym_polar.rollouts.control.settings import ControlSettings
 from nemo_gym_polar.rollouts.control.settle import cancelled
 from nemo_gym_polar.rollouts.errors import RolloutError
@@ -48,6 +53,8 @@ from nemo_gym_polar.rollouts.nodes.base import Node, NodeError
 from nemo_gym_polar.rollouts.store.batch import Batch
 from nemo_gym_polar.rollouts.store.store import Store
 from nemo_gym_polar.rollouts.task import SessionStatus, TaskRequest
+
+logger = logging.getLogger(__name__)
 
 LOCAL = "local"  # the kind of a node that lives in the service's own process, and dies with it
 PAGE = 500
@@ -69,38 +76,53 @@ class Coordinator:
         self.store = store
         self.settings = settings
         self.connect = connect
-        self.ledger = Ledger(store)
-        self._nodes = Nodes(self.ledger, settings)
+        self.roster = Roster(store, settings)
+        self.ledger = self.roster.ledger
+        self.placing = Placing(self.roster)
+        self.following = Following(self.roster, self.placing)
+        self._absent: dict[str, NodeRecord] = {}  # nodes of before that have not come back yet
 
     async def __aenter__(self) -> Self:
+        """Raises `StoreError` if the store can't be read."""
         await self.ledger.load()
         known = {record.node_id: record for record in await self.store.nodes()}
         places = {record.node_id for record in self.ledger.live.values() if record.node_id is not None}
-        self._nodes.spawn(self._nodes.place_forever())
-        for node_id in sorted({*places, *known}):
-            record = known.get(node_id)
-            if record is None or record.kind == LOCAL:
-                await self._nodes.give_up_all(node_id, f"node {node_id} ended with the service")
-                await self.store.write(Batch(gone_nodes=[node_id]))
-            else:
-                self._nodes.spawn(self._regain(record))
-        self._nodes.wake.set()
+        gone = {name for name in {*known, *places} if name not in known or known[name].kind == LOCAL}
+        self._absent = {name: record for name, record in known.items() if name not in gone}
+        for node_id in sorted(gone):
+            await self.following.replace(node_id, f"node {node_id} ended with the service")
+        await self.store.write(Batch(gone_nodes=sorted(gone)))
+        for record in self._absent.values():
+            self.roster.spawn(self._regain(record))
+        self.roster.spawn(self.placing.forever())
+        self.roster.wake.set()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._nodes.stop()
+        await self.roster.stop()
 
     async def _regain(self, record: NodeRecord) -> None:
         """A node of before: found again, or lost if it doesn't come in time."""
-        node = await self.connect(record) if self.connect else None
-        if node is not None and record.node_id not in self._nodes.members:
+        node = await self._connected(record)
+        if node is not None and record.node_id in self._absent:
             await self.add_node(node, kind=record.kind, url=record.url, metadata=record.metadata)
             return
         await asyncio.sleep(self.settings.node_timeout)
-        if record.node_id not in self._nodes.members:
-            await self._nodes.give_up_all(record.node_id, f"node {record.node_id} did not come back")
+        if self._absent.pop(record.node_id, None):
+            await self.following.give_up(record.node_id, f"node {record.node_id} did not come back")
+            await self.roster.persist(partial(self._write, Batch(gone_nodes=[record.node_id])))
+
+    async def _connected(self, record: NodeRecord) -> Node | None:
+        try:
+            return await self.connect(record) if self.connect else None
+        except (NodeError, OSError) as error:
+            logger.warning("node %s can't be reached: %s", record.node_id, error)
+            return None
+
+    async def _write(self, batch: Batch) -> None:
+        await self.store.write(batch)
 
     # Tasks
 
@@ -108,11 +130,11 @@ class Coordinator:
         """In the store before it returns; the same task again is the same record. Raises `TaskConflictError`,
         `BackPressureError`, `RolloutError` for a request that can't be kept, `StoreError`."""
         check_request(request)
-        async with self._nodes.lock:
+        async with self.ledger.turn():
             known = await self.store.task(request.task_id)
             if known is not None:
                 return same_task(known, request)
-            self._check_room()
+            self._check_room(request)
             now = time.time()
             task = TaskRecord(
                 task_id=request.task_id,
@@ -123,13 +145,15 @@ class Coordinator:
             )
             sessions = [first_attempt(task, sample) for sample in range(request.num_samples)]
             told = event("task.submitted", task_id=task.task_id, data={"sessions": len(sessions)})
-            await self.ledger.commit(new=sessions, new_tasks=[task], events=[told])
-        self._nodes.wake.set()
+            await self.ledger.commit(Change(new_sessions=sessions, new_tasks=[task], events=[told]))
+        self.roster.wake.set()
         return task
 
-    def _check_room(self) -> None:
-        waiting, most = len(self.ledger.queue), self.settings.max_waiting
-        if waiting >= most:
+    def _check_room(self, request: TaskRequest) -> None:
+        waiting, most, more = len(self.ledger.queue), self.settings.max_waiting, request.num_samples
+        if more > most:
+            raise RolloutError(f"num_samples={more}: at most {most} sessions may wait here; ask for fewer samples")
+        if waiting + more > most:
             after = self.settings.retry_after
             raise BackPressureError(f"{waiting} sessions wait and {most} may: submit again in {after:.0f} s", after)
 
@@ -153,7 +177,7 @@ class Coordinator:
     async def cancel(self, task_id: str, *, register_if_missing: bool = False) -> TaskRecord:
         """End all sessions of a task; one that has ended stays as it is. `register_if_missing` keeps an unknown id from
         being submitted later."""
-        async with self._nodes.lock:
+        async with self.ledger.turn():
             known = await self.store.task(task_id)
             if known is None and register_if_missing:
                 return await self._never(task_id)
@@ -164,8 +188,8 @@ class Coordinator:
             task = known.model_copy(update={"state": TaskState.CANCELLING})
             samples = self.ledger.groups[task_id].samples.values()
             ending = [cancelled(record, "cancelled") for record in samples if not record.status.final]
-            await self.ledger.commit(ending, tasks=[task])
-        self._nodes.cancel_at_nodes(ending)
+            await self.ledger.commit(Change(sessions=ending, tasks=[task]))
+        self.placing.cancel(ending)
         return await self.task(task_id)
 
     async def _never(self, task_id: str) -> TaskRecord:
@@ -199,11 +223,11 @@ class Coordinator:
 
     async def cancel_session(self, session_id: str) -> SessionRecord:
         """End one session; its sample ends with it."""
-        async with self._nodes.lock:
+        async with self.ledger.turn():
             live = self.ledger.live.get(session_id)
             if live:
                 ending = cancelled(live, "cancelled")
-                self._nodes.cancel_at_nodes([ending, *await self.ledger.commit([ending])])
+                self.placing.cancel([ending, *await self.ledger.commit(Change(sessions=[ending]))])
         return await self.session(session_id)
 
     # Nodes
@@ -213,17 +237,22 @@ class Coordinator:
     ) -> NodeRecord:
         """Follow a node. One with the id of a known node takes that one's place, and its sessions where it has them."""
         member = Member(node, kind, url, metadata or {}, self.settings.call_timeout)
-        known = self._nodes.members.get(node.id)
+        before = self._absent.pop(node.id, None)
+        member.draining = before is not None and before.state == DRAINING
+        known = self.roster.members.get(node.id)
         await self.store.write(Batch(nodes=[member.record()], events=[event("node.added", node_id=node.id)]))
         if known and known.task:
             known.task.cancel()
             member.starting = known.starting
-        self._nodes.members[node.id] = member
-        member.task = self._nodes.spawn(self._nodes.follow(member))
+        self.roster.members[node.id] = member
+        member.task = self.roster.spawn(self.following.forever(member))
         return member.record()
 
     def nodes(self) -> list[NodeRecord]:
-        return [member.record() for _, member in sorted(self._nodes.members.items())]
+        """Those of before that have not come back yet are there as lost."""
+        absent = [record.model_copy(update={"state": LOST}) for record in self._absent.values()]
+        found = [*absent, *(member.record() for member in self.roster.members.values())]
+        return sorted(found, key=lambda record: record.node_id)
 
     async def drain(self, node_id: str) -> NodeRecord:
         """The node takes no more sessions. Raises `NodeError` if it can't be told; it gets none all the same."""
@@ -238,14 +267,14 @@ class Coordinator:
         member = self._member(node_id)
         if member.task:
             member.task.cancel()
-        for record in self.ledger.at(node_id):
-            self._nodes.spawn(self._nodes.forget(member, record.session_id))
-        await self._nodes.lose(member, f"node {node_id} was removed", for_good=True)
+        there = self.ledger.at(node_id)
+        await self.following.lose(member, f"node {node_id} was removed")
+        self.roster.spawn(self.following.forget(member, there))
         await self.store.write(Batch(gone_nodes=[node_id], events=[event("node.removed", node_id=node_id)]))
 
     def _member(self, node_id: str) -> Member:
         try:
-            return self._nodes.members[node_id]
+            return self.roster.members[node_id]
         except KeyError:
             raise UnknownNodeError(f"there is no node {node_id!r}") from None
 
@@ -259,7 +288,7 @@ class Coordinator:
         await self._everywhere(lambda node: node.resume(policy_version), 0.0)
 
     async def _everywhere(self, work: Callable[[Node], Awaitable[None]], seconds: float) -> None:
-        members = [member for member in self._nodes.members.values() if not member.lost]
+        members = [member for member in self.roster.members.values() if not member.lost]
         calls = [member.call(work(member.node), seconds) for member in members]
         answers = await asyncio.gather(*calls, return_exceptions=True)
         failed = [f"{member.id}: {error}" for member, error in zip(members, answers, strict=True) if error]
@@ -277,8 +306,8 @@ class Coordinator:
             nodes=dict(Counter(record.node_id for record in live if record.node_id)),
             tasks=await self.store.task_counts(),
             sessions=await self.store.session_counts(),
-            unstored=len(self._nodes.intake.unstored),
-            trouble=self._nodes.intake.trouble,
+            unstored=len(self.following.intake.unstored),
+            trouble=self.roster.trouble.text,
         )
 
     async def events(self, after: int = 0, *, task_id: str | None = None) -> AsyncIterator[EventRecord]:

@@ -5,28 +5,28 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import orjson
 
-from nemo_gym_polar.rollouts.control.ledger import Ledger, event
+from nemo_gym_polar.rollouts.control.ledger import Change, Ledger
+from nemo_gym_polar.rollouts.control.loss import after_loss
+from nemo_gym_polar.rollouts.control.news import late_event
 from nemo_gym_polar.rollouts.control.records import SessionRecord
+from nemo_gym_polar.rollouts.control.settings import ControlSettings
 from nemo_gym_polar.rollouts.control.settle import is_usable
 from nemo_gym_polar.rollouts.nodes.base import Report
 from nemo_gym_polar.rollouts.results import summary, write_result
-from nemo_gym_polar.rollouts.task import SessionResult
-
-logger = logging.getLogger(__name__)
+from nemo_gym_polar.rollouts.task import SessionResult, SessionStatus
 
 
 @dataclass(slots=True)
 class Taken:
-    """`stored`: the node may forget them. `strangers`: sessions that nobody waits for. `cancel`: what follows."""
+    """`stored`: the node may forget them. `strangers`: it runs them, and nobody waits for them. `cancel`: sessions that
+    are to end because of what was reported."""
 
     stored: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)
@@ -34,75 +34,91 @@ class Taken:
 
 
 class Intake:
-    def __init__(self, ledger: Ledger, directory: Path, lock: asyncio.Lock) -> None:
-        self.ledger = ledger
-        self.directory = directory
-        self.lock = lock
-        self.unstored: set[str] = set()
-        self.trouble: str | None = None
+    """`unstored`: sessions that have a result which is not kept yet."""
 
-    def refused(self, error: str) -> None:
-        if self.trouble != error:
-            logger.error("%s", error)
-        self.trouble = error
+    def __init__(self, ledger: Ledger, settings: ControlSettings) -> None:
+        self.ledger = ledger
+        self.settings = settings
+        self.unstored: set[str] = set()
 
     async def take(self, node_id: str, reports: Sequence[Report]) -> Taken:
         """Raises `RolloutError` or `StoreError` if something can't be kept; nothing is to be acknowledged then."""
-        results = {report.session_id: report.result for report in reports if report.result is not None}
+        results = {report.session_id: result for report in reports if (result := self._result(report)) is not None}
         self.unstored |= results.keys()
-        known = await self._known(reports)
-        for session_id, result in results.items():
-            record = known.get(session_id)
-            if record is not None and record.result is None:
-                await asyncio.to_thread(write_result, self.directory, result)
-        async with self.lock:
-            taken = await self._store(node_id, reports, known)
+        wanted = [result for name, result in results.items() if await self._is_wanted(name)]
+        written = {result.session_id: await asyncio.to_thread(self._write, result) for result in wanted}
+        async with self.ledger.turn():
+            taken = await self._store(node_id, reports, written)
         self.unstored -= results.keys()
-        if not self.unstored:
-            self.trouble = None
         return taken
 
-    async def _known(self, reports: Sequence[Report]) -> dict[str, SessionRecord]:
-        found = {}
-        for report in reports:
-            name = report.session_id
-            record = self.ledger.live.get(name) or await self.ledger.store.session(name)
-            if record is not None:
-                found[name] = record
-        return found
+    def _result(self, report: Report) -> SessionResult | None:
+        live = self.ledger.live.get(report.session_id)
+        if report.result is not None or not report.status.final or live is None:
+            return report.result
+        error = f"node {live.node_id} reported {report.status} without a result"
+        return SessionResult(
+            session_id=live.session_id,
+            task_id=live.task_id,
+            sample=live.sample,
+            status=SessionStatus.ERROR,
+            error=error,
+        )
 
-    async def _store(self, node_id: str, reports: Sequence[Report], known: dict[str, SessionRecord]) -> Taken:
-        taken, changed, told = Taken(), [], []
-        for report in reports:
-            name = report.session_id
-            live = self.ledger.live.get(name)
-            if live is not None and live.node_id == node_id:
-                if (live.status, live.result) != (report.status, report.result):
-                    changed.append(reported(live, report))
-            elif report.result is None:
-                taken.strangers.append(name)
-                continue
-            elif (record := await self._late(name, known)) is not None:
-                changed.append(record.model_copy(update=kept(report.result)))
-                told.append(late_event(record, report.result))
-            if report.status.final:
-                taken.stored.append(name)
-        if changed:
-            taken.cancel = await self.ledger.commit(changed, events=told)
-        return taken
+    async def _is_wanted(self, session_id: str) -> bool:
+        """Whether a result is one that is kept, and not yet."""
+        return session_id in self.ledger.live or await self._lost(session_id) is not None
 
-    async def _late(self, name: str, known: dict[str, SessionRecord]) -> SessionRecord | None:
-        """A session that was given up, whose result came after all and is not kept yet."""
-        record = await self.ledger.store.session(name) if name in known else None
+    async def _lost(self, session_id: str) -> SessionRecord | None:
+        """A session that was given up, and has left no result so far."""
+        record = await self.ledger.store.session(session_id)
         return record if record and record.lost and record.result is None else None
 
+    def _write(self, result: SessionResult) -> SessionResult:
+        """On disk; what was written. Details that are no JSON must not cost the tokens."""
+        try:
+            write_result(self.settings.directory, result)
+        except (TypeError, ValueError) as error:
+            result = plain(result, f"its details were no JSON and are left out: {error}")
+            write_result(self.settings.directory, result)
+        return result
 
-def reported(record: SessionRecord, report: Report) -> SessionRecord:
-    update: dict[str, Any] = {"status": report.status, "updated": time.time()}
-    if report.result is not None:
-        result = report.result
-        update |= {"error": result.error, "usable": is_usable(result), **kept(result)}
-    return record.model_copy(update=update)
+    async def _store(self, node_id: str, reports: Sequence[Report], written: Mapping[str, SessionResult]) -> Taken:
+        taken, sessions, replacements, told = Taken(), [], [], []
+        for report in reports:
+            live = self.ledger.live.get(report.session_id)
+            result = written.get(report.session_id)
+            if live and live.node_id == node_id:
+                if report.status.final and result is None:
+                    continue  # it became ours while results were written; the next answer has it again
+                changed, replacement = self._outcome(live, report, result)
+                sessions += [changed] if changed != live else []
+                replacements += [replacement] if replacement else []
+            elif not report.status.final:
+                taken.strangers.append(report.session_id)
+            elif result is not None and (lost := await self._lost(report.session_id)):
+                sessions.append(lost.model_copy(update=kept(result)))
+                told.append(late_event(sessions[-1]))
+            if report.status.final:
+                taken.stored.append(report.session_id)
+        if sessions:
+            change = Change(sessions=sessions, new_sessions=replacements, events=told)
+            taken.cancel = await self.ledger.commit(change)
+        return taken
+
+    def _outcome(
+        self, live: SessionRecord, report: Report, result: SessionResult | None
+    ) -> tuple[SessionRecord, SessionRecord | None]:
+        """The session after a report. One that was cancelled by somebody else is lost like one whose node is."""
+        if result is None:
+            if live.status is report.status:
+                return live, None
+            return live.model_copy(update={"status": report.status, "updated": time.time()}), None
+        if report.status is SessionStatus.CANCELLED and not live.cancelling:
+            lost, replacement = after_loss(live, f"node {live.node_id} ended it", self.settings)
+            return lost.model_copy(update=kept(result)), replacement
+        update = {"status": result.status, "error": result.error, "usable": is_usable(result), "updated": time.time()}
+        return live.model_copy(update={**update, **kept(result)}), None
 
 
 def kept(result: SessionResult) -> dict[str, Any]:
@@ -111,6 +127,6 @@ def kept(result: SessionResult) -> dict[str, Any]:
     return {"reward": result.reward, "result": orjson.loads(summary(result)), "result_path": path}
 
 
-def late_event(record: SessionRecord, result: SessionResult) -> Any:
-    data = {"status": str(result.status), "reward": result.reward, "lost": record.lost}
-    return event("session.late_result", task_id=record.task_id, session_id=record.session_id, data=data)
+def plain(result: SessionResult, why: str) -> SessionResult:
+    error = f"{result.error}; {why}" if result.error else why
+    return result.model_copy(update={"metadata": {}, "error": error})

@@ -35,7 +35,7 @@ class GroupPlacement(StrEnum):
 class ControlSettings(BaseModel):
     """`directory` takes results and traces.
 
-    `max_waiting` sessions may wait for a place before `submit` refuses; the refused shall ask again after
+    `max_waiting` sessions may wait for a place; a task that would make it more is refused, to be submitted again after
     `retry_after` seconds. A node whose engine is fuller than `max_pressure` (0 to 1) gets no session.
     A node that gives no answer for `node_timeout` seconds is lost. A sample is begun up to `max_attempts` times, and
     moved up to `max_moves` times before it has begun. A node is asked every `report_wait` seconds at least.

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nemo_gym_polar.rollouts.control.records import SessionRecord, TaskRecord, TaskState
@@ -31,22 +31,24 @@ def settle(task: TaskRecord, samples: Mapping[int, SessionRecord]) -> Settled:
         if selected is not None:
             stopped = [cancelled(record, EARLY_STOP) for record in samples.values() if not record.status.final]
     now = {**samples, **{record.sample: record for record in stopped}}
-    counted = {"ended_sessions": ended(now.values()), "usable_sessions": sum(r.usable for r in now.values())}
+    counted = {
+        "ended_sessions": sum(record.status.final for record in now.values()),
+        "usable_sessions": sum(record.usable for record in now.values()),
+    }
     changed = task.model_copy(update={**counted, "selected_samples": selected})
-    return Settled(finished(changed), stopped)
+    return Settled(finished(changed, now), stopped)
 
 
-def ended(records: Iterable[SessionRecord]) -> int:
-    return sum(record.status.final for record in records)
-
-
-def finished(task: TaskRecord) -> TaskRecord:
+def finished(task: TaskRecord, samples: Mapping[int, SessionRecord]) -> TaskRecord:
     if task.ended is not None or task.ended_sessions < task.total_sessions:
         return task
-    state = TaskState.COMPLETED if task.usable_sessions else TaskState.FAILED
+    ended = {"ended": time.time()}
     if task.state is TaskState.CANCELLING:
-        state = TaskState.CANCELLED
-    return task.model_copy(update={"state": state, "ended": time.time()})
+        return task.model_copy(update={**ended, "state": TaskState.CANCELLED})
+    if task.usable_sessions:
+        return task.model_copy(update={**ended, "state": TaskState.COMPLETED})
+    errors = (f"sample {sample}: {record.error}" for sample, record in sorted(samples.items()) if record.error)
+    return task.model_copy(update={**ended, "state": TaskState.FAILED, "error": next(errors, None)})
 
 
 def selection(request: TaskRequest, samples: Mapping[int, SessionRecord]) -> list[int] | None:

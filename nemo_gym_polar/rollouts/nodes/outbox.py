@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from nemo_gym_polar.rollouts.nodes.base import Report
 from nemo_gym_polar.rollouts.task import SessionResult, SessionStatus
 
-
 REMEMBERED = 10_000  # sessions that were forgotten, so that a start that comes late doesn't run one again
 
 
