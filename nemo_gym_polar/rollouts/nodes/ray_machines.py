@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""A Ray cluster that runs already: its machines, and the actors on them. Ray's calls block, so they run in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import ray
+import ray.util
+from ray.actor import ActorHandle
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from nemo_gym_polar.rollouts.nodes.base import NodeError
+from nemo_gym_polar.rollouts.nodes.ray_actor import NodeActor
+from nemo_gym_polar.rollouts.nodes.ray_settings import RaySettings
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """`id` is Ray's, new each time that the machine joins."""
+
+    id: str
+    address: str
+    hostname: str
+
+
+@contextlib.asynccontextmanager
+async def connected(settings: RaySettings) -> AsyncIterator[None]:
+    """Raises `NodeError` where there is no such cluster; none is ever started here."""
+    if ray.is_initialized():
+        raise NodeError("this process is connected to a Ray cluster already; it can use one at a time")
+    try:
+        await asyncio.to_thread(_connect, settings)
+    except (ConnectionError, ValueError, RuntimeError, RayError) as error:
+        said = " ".join(str(error).split())
+        raise NodeError(f"ray={settings.address}: {said}; start the cluster with `ray start`") from error
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(ray.shutdown)
+
+
+def _connect(settings: RaySettings) -> None:
+    ray.init(
+        address=settings.address,
+        namespace=settings.namespace,
+        log_to_driver=False,
+        configure_logging=False,
+        runtime_env={"py_executable": settings.python} if settings.python else None,
+    )
+
+
+async def machines(settings: RaySettings) -> list[Machine]:
+    """Those that live and are to have a node. Raises `NodeError` where the cluster doesn't say."""
+    try:
+        found = await asyncio.to_thread(ray.nodes)
+    except (RayError, RuntimeError, OSError) as error:
+        raise NodeError(f"the cluster doesn't answer: {error}") from error
+    return [
+        Machine(one["NodeID"], one["NodeManagerAddress"], one["NodeManagerHostname"])
+        for one in found
+        if one["Alive"] and fits(one["Resources"], settings)
+    ]
+
+
+def fits(resources: dict[str, float], settings: RaySettings) -> bool:
+    wanted = settings.resource
+    return resources.get("CPU", 0.0) >= settings.cpus and (wanted is None or resources.get(wanted, 0.0) > 0)
+
+
+async def place(machine: Machine, settings: RaySettings) -> tuple[str, ActorHandle]:
+    """An actor on that machine and no other. It outlives this process: the next service finds it by its name."""
+    node_id = new_node_id(machine)
+    options = {
+        "name": node_id,
+        "namespace": settings.namespace,
+        "lifetime": "detached",
+        "num_cpus": settings.cpus,
+        "max_restarts": 0,
+        "max_task_retries": 0,
+        "scheduling_strategy": NodeAffinitySchedulingStrategy(machine.id, soft=False),
+    }
+    actor = await asyncio.to_thread(lambda: ray.remote(NodeActor).options(**options).remote(node_id))
+    return node_id, actor
+
+
+def new_node_id(machine: Machine) -> str:
+    host = re.sub(r"[^A-Za-z0-9.-]", "-", machine.hostname).strip("-.") or "machine"
+    return f"{host[:64]}-{uuid.uuid4().hex[:8]}"
+
+
+async def find(node_id: str, settings: RaySettings) -> ActorHandle | None:
+    """None for an actor that is gone."""
+    try:
+        return await asyncio.to_thread(ray.get_actor, node_id, settings.namespace)
+    except ValueError:
+        return None
+
+
+async def names() -> list[str]:
+    """The actors that this namespace has."""
+    return await asyncio.to_thread(ray.util.list_named_actors)
