@@ -98,7 +98,7 @@ async def test_only_a_patch_goes_over(bench: Stand) -> None:
 
 
 async def test_an_empty_patch(bench: Stand) -> None:
-    quiet = "ask() { :; }; " + ASK_ONCE.replace("> answer.json", "> ~/answer")
+    quiet = ASK_ONCE.replace("> answer.json", "> ~/answer")
     request = fresh(quiet, evaluate="git diff --quiet", prepare=(REPOSITORY,), config={"carry": "patch"})
     session = await one(bench, request)
     assert (session.error, session.reward) == (None, 1.0)

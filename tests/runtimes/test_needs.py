@@ -99,7 +99,7 @@ def test_what_is_given_anyway_is_no_trouble() -> None:
 @pytest.mark.parametrize(("field", "setting"), [("memory_mb", "memory_mb"), ("storage_mb", "workspace_mb")])
 def test_a_limit_said_twice_is_refused(field: str, setting: str) -> None:
     with pytest.raises(SandboxError, match=f"runtime.settings.{setting}=1.*runtime.{field} says it too"):
-        read_limits({setting: 1}, Needs(**{field: 2}))
+        read_limits({setting: 1}, Needs(**dict[str, Any]({field: 2})))
 
 
 async def test_a_command_starts_where_it_is_told(make: Make, backend: str) -> None:

@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""A session's secret is in its harness's environment and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import psutil
+import pytest
+
+from nemo_gym_polar.rollouts.redaction import without
+from nemo_gym_polar.rollouts.stages import Gauges
+from nemo_gym_polar.rollouts.task import SessionStatus
+from tests.support.fake_engine import FakeEngine
+from tests.support.rollouts import ASK_ONCE, Marked, Stand, stand, task
+
+LEAK = 'echo "out $OPENAI_API_KEY"; echo "err $OPENAI_API_KEY" >&2; printf %s "$OPENAI_API_KEY" > key.txt\n'
+
+
+def secrets_of(bench: Stand) -> set[str]:
+    return {run.session.secret for run in bench.service._running.values() if run.session}
+
+
+def everything_kept(directory: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("backend", ["bubblewrap", "local"])
+@pytest.mark.filterwarnings("ignore::nemo_gym_polar.runtimes.local.NoIsolationWarning")
+async def test_no_process_list_shows_it(engine: FakeEngine, tmp_path: Path, marked: Marked, backend: str) -> None:
+    async with stand(engine, tmp_path) as bench:
+        request = task(ASK_ONCE + marked.command, backend=backend, metadata={"agent_timeout": 30})
+        running = asyncio.create_task(bench.service.run(request))
+        assert await marked.becomes(alive=True)
+        (secret,) = secrets_of(bench)
+        lines = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
+        bench.service.cancel("task")
+        await running
+    assert any(marked.length in line for line in lines)
+    assert not [line for line in lines if secret in line]
+
+
+@pytest.mark.parametrize("ends", ["exit 0", 'echo "last: $OPENAI_API_KEY" >&2; exit 3'])
+async def test_a_harness_that_prints_it(bench: Stand, caplog: pytest.LogCaptureFixture, ends: str) -> None:
+    """Logs, results, traces and journals of it, and what the engine read."""
+    caplog.set_level(logging.DEBUG)
+    seen: set[str] = set()
+    bench.watch = lambda gauges: seen.update(secrets_of(bench))
+    group = await bench.service.run(task(ASK_ONCE + LEAK + ends, evaluate="cat key.txt; cat key.txt >&2; exit 0"))
+    (secret,) = seen
+    kept = everything_kept(bench.directory)
+    assert {path.suffix for path in kept} >= {".log", ".json", ".jsonl", ".journal"}
+    assert [path for path, data in kept.items() if secret.encode() in data] == []
+    log = (bench.directory / "sessions" / group.sessions[0].session_id / "harness.log").read_text()
+    assert log.splitlines()[:2] == ["out [hidden]", "err [hidden]"]
+    assert secret not in group.sessions[0].model_dump_json(exclude={"traces"})
+    assert group.sessions[0].metadata["evaluation"]["stdout"] == "[hidden]"
+    assert secret not in caplog.text
+    tokenizer = bench.engine._tokenizer
+    assert tokenizer
+    assert not [served for served in bench.engine.served if secret in tokenizer.decode(served.context)]
+
+
+async def test_a_session_cannot_be_spoken_for_with_its_public_name(bench: Stand) -> None:
+    """The id is in results and paths, so it opens nothing."""
+    name = "id=${OPENAI_BASE_URL%/v1}; OPENAI_API_KEY=${id##*/}\n"
+    (session,) = (await bench.service.run(task(name + ASK_ONCE, evaluate="true"))).sessions
+    assert session.status is SessionStatus.ERROR
+    assert bench.engine.served == []
+
+
+async def test_the_secret_is_dead_when_the_session_is(bench: Stand) -> None:
+    kept: list[tuple[str, str]] = []
+
+    def keep(gauges: Gauges) -> None:
+        runs = bench.service._running.values()
+        kept.extend((run.session.path, run.session.secret) for run in runs if run.session and not kept)
+
+    bench.watch = keep
+    await bench.service.run(task())
+    ((path, secret),) = kept
+    stolen = f"OPENAI_API_KEY={secret}; OPENAI_BASE_URL=${{OPENAI_BASE_URL%%/s/*}}{path}/v1\n"
+    (session,) = (await bench.service.run(task(stolen + ASK_ONCE, task_id="other"))).sessions
+    assert session.status is SessionStatus.ERROR
+    assert len(bench.engine.served) == 1
+
+
+def test_whatever_holds_it() -> None:
+    value = {"a k": ["k", ("xk", 1, None)], "b": {"k": 2.5}}
+    assert without("k", value) == {"a [hidden]": ["[hidden]", ["x[hidden]", 1, None]], "b": {"[hidden]": 2.5}}
+    assert without("", value) is value
