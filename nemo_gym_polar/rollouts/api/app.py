@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.middleware import Middleware
 
 from nemo_gym_polar import __version__
-from nemo_gym_polar.rollouts.api import events, inference, nodes, tasks
+from nemo_gym_polar.rollouts.api import callbacks, events, inference, nodes, tasks
 from nemo_gym_polar.rollouts.api.guard import BodyLimit, make_guard
 from nemo_gym_polar.rollouts.api.refusals import handle_refusals
 from nemo_gym_polar.rollouts.api.settings import ApiSettings
@@ -48,6 +48,7 @@ def make_app(
     guard = [Depends(make_guard(settings.token))]
     routers = (
         tasks.make_router(control),
+        callbacks.make_router(control),
         nodes.make_router(control, connect),
         events.make_router(control, settings.keep_alive),
         inference.make_router(control),

@@ -37,8 +37,8 @@ def make_router(control: Coordinator) -> APIRouter:
 
     @router.post("/pause", responses=LATE)
     async def pause(timeout_seconds: Seconds = 300.0) -> InferenceStatus:
-        """Begin no generation and wait until none is in flight. After a 504 nothing new begins all the same: ask again,
-        or resume."""
+        """Begin no generation and wait until none is in flight. After a 504 some nodes are paused and others are not:
+        ask again, or resume."""
         try:
             await control.pause(timeout_seconds)
         except NodeError as error:

@@ -23,7 +23,7 @@ from nemo_gym_polar.rollouts.control.errors import (
     UnknownTaskError,
 )
 from nemo_gym_polar.rollouts.errors import RolloutError
-from nemo_gym_polar.rollouts.nodes.base import NodeError
+from nemo_gym_polar.rollouts.nodes.base import NodeBusyError, NodeError
 from nemo_gym_polar.rollouts.store.errors import StoreError
 
 STATUS: Sequence[tuple[type[Exception], int]] = (
@@ -34,6 +34,7 @@ STATUS: Sequence[tuple[type[Exception], int]] = (
     (TaskConflictError, 409),
     (BackPressureError, 429),
     (ControlError, 409),
+    (NodeBusyError, 503),
     (NodeError, 502),
     (StoreError, 503),
 )

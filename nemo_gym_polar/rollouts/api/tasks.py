@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -13,6 +12,7 @@ from fastapi import APIRouter, Query, Response
 from nemo_gym_polar.rollouts.admission import check_request
 from nemo_gym_polar.rollouts.api import examples
 from nemo_gym_polar.rollouts.api.answers import answer
+from nemo_gym_polar.rollouts.api.results import Results
 from nemo_gym_polar.rollouts.api.shapes import (
     Detail,
     SessionList,
@@ -21,10 +21,10 @@ from nemo_gym_polar.rollouts.api.shapes import (
     TaskList,
     TaskShape,
 )
-from nemo_gym_polar.rollouts.api.views import read_traces, session_view, task_line, task_view
+from nemo_gym_polar.rollouts.api.views import session_view, task_line
 from nemo_gym_polar.rollouts.control.coordinator import Coordinator
 from nemo_gym_polar.rollouts.control.errors import NoTracesError
-from nemo_gym_polar.rollouts.control.records import SessionRecord, TaskRecord, TaskState
+from nemo_gym_polar.rollouts.control.records import TaskState
 from nemo_gym_polar.rollouts.task import TaskRequest
 
 WithTraces = Annotated[bool, Query(description="with token arrays; false leaves trajectory.traces empty")]
@@ -40,18 +40,7 @@ REFUSED: dict[int | str, dict[str, Any]] = {
 def make_router(control: Coordinator) -> APIRouter:
     router = APIRouter(tags=["tasks"])
 
-    async def viewed(task: TaskRecord, with_traces: bool) -> Response:
-        ended = [record for record in await control.sessions(task.task_id) if record.current and record.status.final]
-        return answer(task_view(task, await results(ended, with_traces)))
-
-    async def results(records: Sequence[SessionRecord], with_traces: bool) -> list[dict[str, Any]]:
-        return [await result(record, with_traces) for record in records]
-
-    async def result(record: SessionRecord, with_traces: bool) -> dict[str, Any]:
-        if not with_traces or record.result_path is None:
-            return session_view(record)
-        path = await control.traces(record.session_id)
-        return session_view(record, await asyncio.to_thread(read_traces, path))
+    results = Results(control)
 
     @router.post("/rollout/task/submit", response_model=Submitted, responses=REFUSED, openapi_extra=examples.SUBMIT)
     async def submit(request: TaskRequest) -> Response:
@@ -63,12 +52,13 @@ def make_router(control: Coordinator) -> APIRouter:
     @router.get("/rollout/task/{task_id:path}", response_model=TaskShape, responses=UNKNOWN)
     async def show(task_id: str, traces: WithTraces = True) -> Response:
         """A task and the results of its sessions that have ended."""
-        return await viewed(await control.task(task_id), traces)
+        return answer(await results.task(await control.task(task_id), traces=traces))
 
     @router.delete("/rollout/task/{task_id:path}", response_model=TaskShape, responses=UNKNOWN)
     async def cancel(task_id: str, register_if_missing: bool = False, traces: WithTraces = False) -> Response:
         """End a task's sessions. `register_if_missing` keeps an unknown id from being submitted afterwards."""
-        return await viewed(await control.cancel(task_id, register_if_missing=register_if_missing), traces)
+        task = await control.cancel(task_id, register_if_missing=register_if_missing)
+        return answer(await results.task(task, traces=traces))
 
     @router.get("/tasks", response_model=TaskList)
     async def tasks(
@@ -91,7 +81,7 @@ def make_router(control: Coordinator) -> APIRouter:
 
     @router.get("/sessions/{session_id}", response_model=SessionShape, responses=UNKNOWN)
     async def session(session_id: str, traces: WithTraces = True) -> Response:
-        return answer(await result(await control.session(session_id), traces))
+        return answer(await results.session(await control.session(session_id), traces=traces))
 
     @router.get("/sessions/{session_id}/traces", responses=UNKNOWN)
     async def lines(session_id: str) -> Response:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,7 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from nemo_gym_polar.rollouts.control.records import EventRecord
 from nemo_gym_polar.rollouts.store.batch import Batch, write_batch
-from nemo_gym_polar.rollouts.store.engine import claim, make_database, store_url
+from nemo_gym_polar.rollouts.store.claim import Claim
+from nemo_gym_polar.rollouts.store.engine import make_database, store_url
 from nemo_gym_polar.rollouts.store.errors import StoreError
 from nemo_gym_polar.rollouts.store.migrate import migrate
 from nemo_gym_polar.rollouts.store.reads import Reads
@@ -35,7 +35,7 @@ class Store(Reads):
     def __init__(self, url: str) -> None:
         self.url = store_url(url)
         self._engine: AsyncEngine | None = None
-        self._release: Callable[[], Any] | None = None
+        self._claim: Claim | None = None
         self._writing = asyncio.Lock()
         self._written = asyncio.Event()
 
@@ -43,17 +43,17 @@ class Store(Reads):
         self._engine = make_database(self.url)
         try:
             with explained():
-                self._release = await claim(self._engine)
-                async with self._engine.begin() as connection:
+                self._claim = Claim(self._engine)
+                async with self._transaction() as connection:
                     await connection.run_sync(migrate)
         except BaseException:
             await self.close()
             raise
 
     async def close(self) -> None:
-        release, self._release = self._release, None
-        if release and inspect.isawaitable(closing := release()):
-            await closing
+        claim, self._claim = self._claim, None
+        if claim:
+            await claim.close()
         engine, self._engine = self._engine, None
         if engine:
             await engine.dispose()
@@ -61,12 +61,26 @@ class Store(Reads):
     async def write(self, batch: Batch) -> list[EventRecord]:
         """The batch's events, numbered. Raises `StoreError` if nothing of it was written."""
         async with self._writing:
-            with explained():
-                async with self.database.begin() as connection:
-                    numbered = await write_batch(connection, batch)
+            async with self._transaction() as connection:
+                numbered = await write_batch(connection, batch)
             written, self._written = self._written, asyncio.Event()
             written.set()
             return numbered
+
+    @contextlib.asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction for what is no batch; it wakes nobody."""
+        async with self._writing, self._transaction() as connection:
+            yield connection
+
+    @contextlib.asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[AsyncConnection]:
+        if self._claim is None:
+            raise StoreError("the store is closed")
+        with explained():
+            connection = await self._claim.writer()
+            async with connection.begin():
+                yield connection
 
     @property
     def written(self) -> asyncio.Event:

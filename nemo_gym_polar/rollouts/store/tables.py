@@ -89,3 +89,26 @@ nodes = sa.Table(
     sa.Column("seen", sa.Double, nullable=False),
     sa.Column("metadata", sa.JSON, nullable=False),
 )
+
+callbacks = sa.Table(
+    "callbacks",
+    metadata,
+    sa.Column("id", number, primary_key=True, autoincrement=False),  # that of the event that is told of
+    sa.Column("task_id", sa.Text, sa.ForeignKey("tasks.task_id", ondelete="CASCADE"), nullable=False),
+    sa.Column("session_id", sa.Text),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("due", sa.Double, nullable=False),
+    sa.Column("error", sa.Text),
+    sa.Index("ix_callbacks_state", "state", "due"),
+    sa.Index("ix_callbacks_task_id", "task_id"),
+)
+
+cursors = sa.Table(
+    "cursors",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("event", number, nullable=False),
+)
