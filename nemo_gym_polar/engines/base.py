@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -85,6 +86,15 @@ class Rendered:
     message: Message
 
 
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """A copy of an engine, without the password that its URL may hold. `up` unless it failed a moment ago."""
+
+    url: str
+    up: bool
+    failures: int
+
+
 class TokenEngine(Protocol):
     """Takes token ids: the gateway renders and parses. `session` pins a session to one replica.
 
@@ -98,6 +108,9 @@ class TokenEngine(Protocol):
 
     def release(self, session: str) -> None:
         """The session has ended: its replica is free for others."""
+
+    def replicas(self) -> Sequence[ReplicaState]:
+        """Its copies, as far as calls have met them; none where it is no server."""
 
     async def close(self) -> None: ...
 
@@ -136,5 +149,8 @@ class ChatEngine(Protocol):
 
     def release(self, session: str) -> None:
         """The session has ended: its replica is free for others."""
+
+    def replicas(self) -> Sequence[ReplicaState]:
+        """Its copies, as far as calls have met them; none where it is no server."""
 
     async def close(self) -> None: ...

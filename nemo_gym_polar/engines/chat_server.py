@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from nemo_gym_polar.chat import Conversation, Sampling
 from nemo_gym_polar.engines import chat_replies, openai_wire, replies
-from nemo_gym_polar.engines.base import EngineError, Rendered
+from nemo_gym_polar.engines.base import EngineError, Rendered, ReplicaState
 from nemo_gym_polar.engines.replicas import Replicas
 from nemo_gym_polar.engines.replies import Source
 from nemo_gym_polar.tokens import Int32
@@ -58,10 +58,13 @@ class ChatServer:
         """Raises `EngineError` unless the server answers."""
         reply = await self._replicas.get("/v1/models")
         if reply.status != 200:
-            raise EngineError(f"The engine at {self._replicas.urls[0]} answered /v1/models with {reply.status}.")
+            raise EngineError(f"The engine at {self._replicas.shown[0]} answered /v1/models with {reply.status}.")
 
     def release(self, session: str) -> None:
         self._replicas.release(session)
+
+    def replicas(self) -> list[ReplicaState]:
+        return self._replicas.states()
 
     async def close(self) -> None:
         await self._replicas.close()

@@ -13,10 +13,11 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import aiohttp
 
-from nemo_gym_polar.engines.base import EngineError
+from nemo_gym_polar.engines.base import EngineError, ReplicaState
 
 _COOL_DOWN = 5.0  # seconds before a replica that failed is tried again
 _CONNECT_TIMEOUT = 10.0
@@ -40,6 +41,9 @@ class Replicas:
         if api_key:
             self._headers["authorization"] = f"Bearer {api_key}"
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=timeout)
+        self._secret = api_key.encode() if api_key else None
+        self._shown = {url: without_password(url) for url in self.urls}
+        self._failures: Counter[str] = Counter()
         self._assigned: dict[str, str] = {}
         self._dead_until: dict[str, float] = {}
         self._client: aiohttp.ClientSession | None = None
@@ -52,14 +56,15 @@ class Replicas:
             try:
                 return await self._post(url + path, body)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                failures.append(f"{url}: {error or type(error).__name__}")
+                failures.append(f"{self._shown[url]}: {error or type(error).__name__}")
+                self._failures[url] += 1
                 self._dead_until[url] = time.monotonic() + _COOL_DOWN
                 self._assigned.pop(session, None)
         raise EngineError(f"No engine answered ({'; '.join(failures)}).", fault="unreachable", status=503)
 
     async def _post(self, url: str, body: bytes) -> Reply:
         async with self._session().post(url, data=body, headers=self._headers) as response:
-            return Reply(response.status, await response.read(), _seconds(response.headers.get("retry-after")))
+            return Reply(response.status, self._said(response.status, await response.read()), _wait(response))
 
     async def get(self, path: str) -> Reply:
         """A reply of the first replica that answers; for questions whose answer is the same everywhere."""
@@ -67,10 +72,28 @@ class Replicas:
         for url in self.urls:
             try:
                 async with self._session().get(url + path, headers=self._headers) as response:
-                    return Reply(response.status, await response.read(), None)
+                    return Reply(response.status, self._said(response.status, await response.read()), None)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                failures.append(f"{url} ({error or type(error).__name__})")
+                failures.append(f"{self._shown[url]} ({error or type(error).__name__})")
         raise EngineError(f"No engine answered at {'; '.join(failures)}.", fault="unreachable", status=503)
+
+    def _said(self, status: int, body: bytes) -> bytes:
+        """A refusal is shown to harnesses and logs; some servers repeat the key in it."""
+        if status >= 400 and self._secret is not None:
+            return body.replace(self._secret, b"[redacted]")
+        return body
+
+    @property
+    def shown(self) -> list[str]:
+        """The URLs, fit for messages."""
+        return list(self._shown.values())
+
+    def states(self) -> list[ReplicaState]:
+        now = time.monotonic()
+        return [
+            ReplicaState(self._shown[url], self._dead_until.get(url, 0.0) <= now, self._failures[url])
+            for url in self.urls
+        ]
 
     def _pick(self, session: str) -> str:
         now = time.monotonic()
@@ -97,7 +120,14 @@ class Replicas:
             self._client = None
 
 
-def _seconds(value: str | None) -> float | None:
+def without_password(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _wait(response: aiohttp.ClientResponse) -> float | None:
+    """The seconds of its retry-after."""
+    value = response.headers.get("retry-after")
     try:
         return float(value) if value else None
     except ValueError:

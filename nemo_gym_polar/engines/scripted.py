@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nemo_gym_polar.chat import Sampling
-from nemo_gym_polar.engines.base import Sampled
+from nemo_gym_polar.engines.base import ReplicaState, Sampled
 from nemo_gym_polar.engines.tokenizer import FileTokenizer
 from nemo_gym_polar.tokens import Int32
 
@@ -57,6 +57,9 @@ class ScriptedEngine:
 
     def release(self, session: str) -> None:
         """It holds nothing for a session."""
+
+    def replicas(self) -> tuple[ReplicaState, ...]:
+        return ()
 
     async def close(self) -> None:
         """It holds nothing at all."""

@@ -16,6 +16,7 @@ import os
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,14 +48,27 @@ class _Append:
     error: JournalError | None = None
 
 
-class Committer:
-    """Writes and syncs. `window` is how long, in seconds, a commit waits for others to join; 0 is not at all."""
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """How long a commit took, the bytes that it made durable, and how many appends failed."""
 
-    def __init__(self, window: float = 0.0) -> None:
+    seconds: float
+    written: int
+    failed: int
+
+
+class Committer:
+    """Writes and syncs. `window` is how long, in seconds, a commit waits for others to join; 0 is not at all.
+
+    `observe` is told of each commit, in the journal's thread.
+    """
+
+    def __init__(self, window: float = 0.0, observe: Callable[[Commit], None] | None = None) -> None:
         if window < 0:
             raise ValueError(f"commit window is {window} s; it must be 0 or more")
         self.window = window
         self.commits = 0
+        self._observe = observe
         self._pool = ThreadPoolExecutor(_SYNC_THREADS, thread_name_prefix="journal-sync")
         self._queue: SimpleQueue[_Append | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
@@ -69,6 +83,11 @@ class Committer:
     def post(self, file: LogFile, data: bytes) -> None:
         """Write `data`, but leave it to the next `append` to sync it, and to tell if it failed."""
         self._queue.put(_Append(file, data, None))
+
+    @property
+    def queued(self) -> int:
+        """Appends that no commit has taken up yet."""
+        return self._queue.qsize()
 
     def close(self) -> None:
         """Commit what is queued and end the thread."""
@@ -89,6 +108,7 @@ class Committer:
                 self._commit(appends)
 
     def _commit(self, batch: list[_Append]) -> None:
+        began = time.monotonic()
         by_file: dict[int, list[_Append]] = defaultdict(list)
         for append in batch:
             by_file[id(append.file)].append(append)
@@ -99,6 +119,10 @@ class Committer:
         else:
             _finish(batch)
         self.commits += 1
+        if self._observe is not None:
+            failed = sum(append.error is not None for append in batch)
+            written = sum(len(append.data) for append in batch if append.error is None)
+            self._observe(Commit(time.monotonic() - began, written, failed))
         _acknowledge(batch)
 
 

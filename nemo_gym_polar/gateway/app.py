@@ -15,19 +15,24 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym_polar.gateway.endpoint import CallEndpoint
 from nemo_gym_polar.gateway.gateway import Gateway
+from nemo_gym_polar.gateway.health import Health
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class HotPath:
-    """Calls of sessions go straight to their endpoint, everything else to the app."""
+    """Calls of sessions go straight to their endpoint, everything else to the app.
+
+    So does all that comes through the Unix socket: that is where sandboxes come in, and counters and addresses are
+    nothing for them.
+    """
 
     def __init__(self, gateway: Gateway, app: ASGIApp) -> None:
         self._calls = CallEndpoint(gateway)
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._calls if scope["path"].startswith("/s/") else self._app
+        app = self._calls if scope["path"].startswith("/s/") or scope["client"] is None else self._app
         await app(scope, receive, send)
 
 
@@ -45,9 +50,18 @@ def make_app(gateway: Gateway, *management: APIRouter) -> FastAPI:
 def _operations(gateway: Gateway) -> APIRouter:
     router = APIRouter()
 
+    health = Health(gateway)
+
     @router.get("/health")
-    async def health() -> dict[str, int | str]:
-        return {"status": "ok", "sessions": len(gateway), "calls": gateway.calls_in_flight}
+    async def ready(response: Response) -> dict[str, Any]:
+        report = await health.report()
+        response.status_code = 503 if report["reasons"] else 200
+        return report
+
+    @router.get("/health/live")
+    async def live() -> dict[str, str]:
+        """Whether the process answers at all, whatever is the matter around it."""
+        return {"status": "ok"}
 
     @router.get("/certificate")
     async def certificate() -> dict[str, Any]:

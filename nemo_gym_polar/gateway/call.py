@@ -48,7 +48,7 @@ async def complete(gateway: Gateway, session: Session, dialect: Dialect, request
         return dialect.CALL_ID_PREFIX + os.urandom(12).hex()
 
     if (helper := gateway.mode.helpers.get(request.model)) is not None:
-        gateway.metrics.helped.labels(helper.alias).inc()
+        gateway.metrics.helped.count(helper.alias)
         call.rendered = True
         return await ask_helper(helper, session, request, call, mint)
     weights = gateway.weights

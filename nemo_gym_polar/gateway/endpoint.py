@@ -56,14 +56,14 @@ class CallEndpoint:
         try:
             await self._serve(exchange, session_id, path, endpoint)
         except wire.ClientGoneError:
-            self._gateway.metrics.aborted.labels("client gone").inc()
+            self._gateway.metrics.aborted.count("client gone")
         except (CallError, EngineError, JournalError) as error:
             await self._refuse(exchange, error)
         except Exception:
             logger.exception("%s %s failed", scope["method"], path)
             await self._refuse(exchange, CallError("server", "The server had an error processing your request."))
         metrics = self._gateway.metrics
-        metrics.calls.labels(dialect.NAME, exchange.status).inc()
+        metrics.calls.count(dialect.NAME, exchange.status)
         metrics.seconds.observe(time.monotonic() - started)
 
     async def _serve(self, exchange: Exchange, session_id: str | None, path: str, endpoint: Endpoint | None) -> None:
@@ -149,6 +149,8 @@ class CallEndpoint:
             if call.cut is None:
                 raise
             refused = call.cut
+            if isinstance(refused, BudgetError):
+                self._gateway.metrics.aborted.count("deadline")
         except BudgetError as error:
             refused = error
         finally:
@@ -222,7 +224,7 @@ class CallEndpoint:
     async def _refuse(self, exchange: Exchange, error: CallError | EngineError | JournalError) -> None:
         """An error before the headers has its status; after them only a reset says that the answer is not whole."""
         if isinstance(error, EngineError):
-            self._gateway.metrics.faults.labels(error.fault).inc()
+            self._gateway.metrics.faults.count(error.fault)
             logger.warning("engine: %s", error)
         if exchange.status:
             self._gateway.metrics.broken.inc()

@@ -53,9 +53,10 @@ class Gateway:
         self.weights = Weights()
         self.calls = Traffic()
         self.draining = False
-        self._committer = Committer(settings.commit_window)
+        self._committer = Committer(settings.commit_window, self.metrics.count_commit)
         self._sessions: dict[str, Session] = {}
         self._by_key: dict[bytes, Session] = {}
+        self._watch()
 
     async def open(
         self,
@@ -102,7 +103,7 @@ class Gateway:
             slots=max_calls or self.settings.max_calls_per_session,
         )
         self._sessions[session_id] = self._by_key[_digest(session.secret)] = session
-        self.metrics.sessions.set(len(self._sessions))
+        self.metrics.opened.inc()
         return session
 
     @property
@@ -145,6 +146,8 @@ class Gateway:
 
     def resume(self, policy_version: str | None = None) -> None:
         """Go on after a pause, with these weights. Without a pause before it: say that they were replaced in flight."""
+        if policy_version is not None:
+            self.metrics.updates.inc()
         self.weights.resume(policy_version)
 
     async def drain(self, seconds: float) -> bool:
@@ -156,10 +159,10 @@ class Gateway:
         """Close a session: later calls are unknown, calls in flight are cut off, its journal ends with `outcome`."""
         session = self.session(session_id)
         del self._sessions[session_id], self._by_key[_digest(session.secret)]
-        self.metrics.sessions.set(len(self._sessions))
         cut = await session.end_calls()
-        self.metrics.aborted.labels("session finished").inc(cut)
+        self.metrics.aborted.count("session finished", by=cut)
         self.mode.engine.release(session_id)
+        self.metrics.count_finished(session.forest)
         if session.budget.exhausted is not None:
             outcome = {**(outcome or {}), "exhausted": session.budget.exhausted.plain()}
         try:
@@ -174,7 +177,19 @@ class Gateway:
         reason = CallError("server", "The gateway is shutting down.", status=503, retry_after=self.settings.retry_after)
         for session in self._sessions.values():
             for call in session.calls:
+                self.metrics.aborted.count("shutdown")
                 call.cancel(reason)
+
+    def _watch(self) -> None:
+        """What is read when somebody asks for it."""
+        watch, weights = self.metrics.watch, self.weights
+        watch("polar_open_sessions", "Sessions that are open.", lambda: len(self._sessions))
+        watch("polar_calls_in_flight", "Calls that are being answered.", lambda: self.calls.number)
+        watch("polar_generations_in_flight", "Generations at the engine.", lambda: weights.generations.number)
+        watch("polar_weights_paused", "1 while generations are held back for new weights.", lambda: weights.paused)
+        watch("polar_draining", "1 once the gateway takes no more calls.", lambda: self.draining)
+        watch("polar_journal_queue_records", "Records that wait for a commit.", lambda: self._committer.queued)
+        self.metrics.watch_engine(self.mode.engine.replicas)
 
     async def close(self) -> None:
         """Finish every session and close the engine."""

@@ -53,7 +53,8 @@ class GatewaySettings(BaseModel):
     other name is answered too. `header_grace` is how long an engine may fail with a proper status before a stream's
     headers are sent. `when_exhausted` is what a harness is told once its session's budget has run out: the provider's
     error, or a last answer. `while_paused` is what becomes of calls while the weights are replaced: they wait, or are
-    told to come again in `retry_after` seconds.
+    told to come again in `retry_after` seconds. With less than `min_free_bytes` on the journals' disk a gateway says
+    that it is not ready.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -70,4 +71,5 @@ class GatewaySettings(BaseModel):
     header_grace: Seconds = 1.0
     keep_alive: Seconds = 15.0
     retry_after: Seconds = 1.0
+    min_free_bytes: Annotated[int, Field(ge=0)] = 64 * 1024 * 1024
     commit_window: Annotated[float, Field(ge=0)] = 0.0
