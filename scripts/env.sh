@@ -15,6 +15,18 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((cores < 4 ? cores : 4))}"
 export TOKENIZERS_PARALLELISM="${TOKENIZERS_PARALLELISM:-false}"
 export MPLBACKEND="${MPLBACKEND:-Agg}"
 
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+# Debian packages, where there is apt and the right to use it.
+apt_install() {
+  [ "$(uname -s)" = Linux ] && command -v apt-get >/dev/null || return 1
+  as_root true 2>/dev/null || return 1
+  as_root apt-get update -qq && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes \
+    --no-install-recommends "$@" >/dev/null
+}
+
 # A sandbox that works, not just a program of that name: containers and some distributions forbid user namespaces.
 bubblewrap_usable() {
   bwrap --unshare-all --die-with-parent --ro-bind / / --proc /proc --dev /dev true >/dev/null 2>&1

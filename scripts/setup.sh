@@ -117,16 +117,9 @@ update_venv() {
   printf '%s\n' "$want" >"$stamp"
 }
 
-as_root() {
-  if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
-}
-
 install_bubblewrap() {
-  [ "$(uname -s)" = Linux ] && command -v apt-get >/dev/null || return 1
-  as_root true 2>/dev/null || return 1
   say 'installing bubblewrap'
-  as_root apt-get update -qq && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes \
-    --no-install-recommends bubblewrap >/dev/null
+  apt_install bubblewrap
 }
 
 check_sandbox() {

@@ -16,6 +16,13 @@ bubblewrap_usable || {
   echo 'test: error: the tests need a usable bubblewrap; install it and allow user namespaces' >&2
   exit 1
 }
+# The tests start a server of their own; the package's is of no use to them.
+postgres_found() { compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null; }
+postgres_found || { echo 'test: installing postgresql' && apt_install postgresql; } || true
+postgres_found || {
+  echo 'test: error: the tests need the programs of a PostgreSQL server; install the package "postgresql"' >&2
+  exit 1
+}
 
 echo 'test: ruff check' && ruff check
 echo 'test: ruff format --check' && ruff format --check

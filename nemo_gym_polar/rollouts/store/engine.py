@@ -1,24 +1,20 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""A database engine for a store's URL, and the claim that keeps two services from one store."""
+"""A database engine for a store's URL."""
 
 from __future__ import annotations
 
-import asyncio
-import fcntl
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from nemo_gym_polar.rollouts.store.errors import StoreError, StoreInUseError
+from nemo_gym_polar.rollouts.store.errors import StoreError
 
-CLAIM = 0x706F6C6172  # the advisory lock's number: "polar"
+PATIENCE = {"timeout": 15.0, "command_timeout": 60.0}  # seconds, of PostgreSQL's driver
 BUSY = 15_000  # milliseconds that a connection to SQLite waits for another one's write
 
 
@@ -48,7 +44,7 @@ def make_database(url: URL) -> AsyncEngine:
             engine = create_async_engine(url)
             sa.event.listen(engine.sync_engine, "connect", _pragmas)
             return engine
-        return create_async_engine(url, pool_pre_ping=True)
+        return create_async_engine(url, pool_pre_ping=True, connect_args=PATIENCE)
     except (ModuleNotFoundError, NoSuchModuleError):
         raise StoreError("store: PostgreSQL needs its driver: pip install 'nemo-gym-polar[postgres]'") from None
     except OSError as error:
@@ -60,33 +56,3 @@ def _pragmas(connection: Any, _record: object) -> None:
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={BUSY}"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
-
-
-async def claim(engine: AsyncEngine) -> Callable[[], Any]:
-    """Make the store this process's own until the returned function is called or the process ends, however it ends."""
-    if engine.url.get_backend_name() == "sqlite":
-        descriptor = await asyncio.to_thread(_claim_file, Path(f"{engine.url.database}.lock"))
-        return lambda: os.close(descriptor)
-    connection = await engine.connect()
-    try:
-        await _claim_database(connection)
-    except BaseException:
-        await connection.close()
-        raise
-    return connection.close
-
-
-def _claim_file(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise StoreInUseError(f"another service works with {path.with_suffix('')}; stop it, or name another") from None
-    return descriptor
-
-
-async def _claim_database(connection: AsyncConnection) -> None:
-    await connection.execution_options(isolation_level="AUTOCOMMIT")
-    if not await connection.scalar(sa.select(sa.func.pg_try_advisory_lock(CLAIM))):
-        raise StoreInUseError("another service works with this database; stop it, or name another database")
