@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 from nemo_gym_polar import chat
+from nemo_gym_polar.dialects.recall import Recall
 
 EndpointKind = Literal["generate", "count", "models", "model", "stored", "hello"]
 
@@ -128,8 +129,13 @@ class Dialect(Protocol):
     def endpoint(self, target: Target) -> Endpoint | None:
         """What `target` asks for; None if the provider has no such path."""
 
-    def parse(self, body: bytes, endpoint: Endpoint, hints: Mapping[str, str]) -> chat.Request:
-        """The canonical request. Raises `CallError` for a body that the provider would refuse."""
+    def parse(
+        self, body: bytes, endpoint: Endpoint, hints: Mapping[str, str], recall: Recall | None = None
+    ) -> chat.Request:
+        """The canonical request. Raises `CallError` for a body that the provider would refuse.
+
+        With `recall`, what the session said before is not read again, but found.
+        """
 
     def answer(self, completion: chat.Completion, request: chat.Request) -> bytes:
         """The JSON body of an answer that is not streamed."""

@@ -10,7 +10,7 @@ sampled, valid JSON or not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import orjson
 
@@ -36,6 +36,7 @@ from nemo_gym_polar.chat import (
 from nemo_gym_polar.dialects import fields, freeform, openai_common
 from nemo_gym_polar.dialects.base import CallError, Endpoint, Target
 from nemo_gym_polar.dialects.deltas import pieces
+from nemo_gym_polar.dialects.recall import Recall
 
 NAME: Final[canonical.Dialect] = "chat"
 RESPONSE_ID_PREFIX: Final = "chatcmpl-"
@@ -71,7 +72,8 @@ def endpoint(target: Target) -> Endpoint | None:
 # -- requests
 
 
-def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str]) -> Request:
+def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str], recall: Recall | None = None) -> Request:
+    recall = recall or Recall()
     fields_ = fields.body(body)
     messages = fields.array(fields_.get("messages"), "messages")
     if not messages:
@@ -81,8 +83,8 @@ def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str]) -> Request:
         dialect=NAME,
         model=fields.text(fields_.get("model"), "model"),
         conversation=Conversation(
-            messages=tuple([_message(message, f"messages[{i}]") for i, message in enumerate(messages)]),
-            tools=_tools(fields_.get("tools")),
+            messages=tuple(recall.history(_History(), messages, "messages").messages),
+            tools=recall.value(_tools, fields_.get("tools")),
         ),
         sampling=_sampling(fields_),
         tool_choice=_tool_choice(fields_.get("tool_choice")),
@@ -91,6 +93,17 @@ def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str]) -> Request:
         n=fields.optional_integer(fields_.get("n"), "n", minimum=1, maximum=MAX_CHOICES) or 1,
         hints=hints,
     )
+
+
+class _History:
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self.messages = list(messages)
+
+    def read(self, item: Any, path: str) -> None:
+        self.messages.append(_message(item, path))
+
+    def copy(self) -> Self:
+        return type(self)(self.messages)
 
 
 def _message(value: object, path: str) -> Message:

@@ -21,8 +21,9 @@ from nemo_gym_polar.chat import Conversation, Request, Sampling, Tool
 from nemo_gym_polar.dialects import fields
 from nemo_gym_polar.dialects.base import CallError, Endpoint, Target
 from nemo_gym_polar.dialects.generate_content_answer import THOUGHTS, answer, opening, stream
-from nemo_gym_polar.dialects.generate_content_history import given, instruction, messages
+from nemo_gym_polar.dialects.generate_content_history import History, contents, given, instruction
 from nemo_gym_polar.dialects.google_schema import json_schema
+from nemo_gym_polar.dialects.recall import Recall
 
 __all__ = [
     "CALL_ID_PREFIX", "KEEP_ALIVE", "NAME", "RESPONSE_ID_PREFIX", "answer", "count", "endpoint", "error", "model",
@@ -92,12 +93,12 @@ def _verb(verb: str, model: str, query: str) -> Endpoint | None:
 # -- requests
 
 
-def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str]) -> Request:
+def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str], recall: Recall | None = None) -> Request:
+    recall = recall or Recall()
     asked = fields.body(body)
     if endpoint.kind == "count" and (whole := given(asked, "generateContentRequest")) is not None:
         asked = fields.mapping(whole, "generateContentRequest")
-    contents = given(asked, "contents")
-    if not contents:
+    if not (told := given(asked, "contents")):
         raise CallError(
             "invalid_request", "GenerateContentRequest.contents: contents is not specified", param="contents"
         )
@@ -105,12 +106,13 @@ def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str]) -> Request:
         message = "CachedContent not found; send the whole content with each request."
         raise CallError("invalid_request", message, param="cachedContent")
     config = fields.mapping(given(asked, "generationConfig") or {}, "generationConfig")
+    history = recall.history(History(), contents(told), "contents")
     return Request(
         dialect=NAME,
         model=endpoint.model or "",
         conversation=Conversation(
-            messages=instruction(given(asked, "systemInstruction")) + messages(contents),
-            tools=tuple(_tools(given(asked, "tools"))),
+            messages=(*instruction(given(asked, "systemInstruction")), *history.messages),
+            tools=recall.value(_tools, given(asked, "tools")),
         ),
         sampling=_sampling(config),
         tool_choice=_tool_choice(given(asked, "toolConfig")),
@@ -131,12 +133,16 @@ def _wants_thoughts(config: Mapping[str, Any]) -> bool:
     return fields.optional_bool(given(thinking, "includeThoughts"), f"{path}.includeThoughts")
 
 
-def _tools(value: object) -> Iterator[Tool]:
-    for i, item in enumerate(value if isinstance(value, list) else [] if value is None else [value]):
-        path = f"tools[{i}].functionDeclarations"
-        declared = given(fields.mapping(item, f"tools[{i}]"), "functionDeclarations")
-        for j, function in enumerate(fields.array(declared or [], path)):
-            yield _tool(fields.mapping(function, f"{path}[{j}]"), f"{path}[{j}]")
+def _tools(value: object) -> tuple[Tool, ...]:
+    listed = value if isinstance(value, list) else [] if value is None else [value]
+    return tuple([tool for i, item in enumerate(listed) for tool in _functions(item, f"tools[{i}]")])
+
+
+def _functions(item: object, path: str) -> Iterator[Tool]:
+    declared = given(fields.mapping(item, path), "functionDeclarations")
+    path = f"{path}.functionDeclarations"
+    for i, function in enumerate(fields.array(declared or [], path)):
+        yield _tool(fields.mapping(function, f"{path}[{i}]"), f"{path}[{i}]")
 
 
 def _tool(function: Mapping[str, Any], path: str) -> Tool:

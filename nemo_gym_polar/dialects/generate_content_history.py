@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import orjson
 
@@ -37,11 +37,25 @@ def _snake(name: str) -> str:
     return "".join([f"_{letter.lower()}" if letter.isupper() else letter for letter in name])
 
 
-def messages(value: object) -> tuple[Message, ...]:
-    """The messages of `contents`: a text, one content, or a list of them."""
-    calls = _Calls()
-    listed = value if isinstance(value, list) else [value]
-    return tuple([message for i, item in enumerate(listed) for message in _content(item, f"contents[{i}]", calls)])
+def contents(value: object) -> list[Any]:
+    """A list of contents; a text or one content stands for a list."""
+    return value if isinstance(value, list) else [value]
+
+
+class History:
+    """The messages of some contents."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._calls = _Calls()
+
+    def copy(self) -> Self:
+        other = type(self)()
+        other.messages, other._calls = self.messages.copy(), self._calls.copy()
+        return other
+
+    def read(self, item: Any, path: str) -> None:
+        self.messages.extend(_content(item, path, self._calls))
 
 
 def instruction(value: object) -> tuple[Message, ...]:
@@ -58,6 +72,11 @@ class _Calls:
         self._waiting: dict[str, str] = {}
         self._made = 0
         self._answering = False
+
+    def copy(self) -> Self:
+        other = type(self)()
+        other._waiting, other._made, other._answering = self._waiting.copy(), self._made, self._answering
+        return other
 
     def called(self, name: str, call_id: str | None) -> str:
         if self._answering:

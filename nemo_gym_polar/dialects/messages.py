@@ -8,15 +8,15 @@ sampled, and tools that run at the provider are not offered to the model, for no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from nemo_gym_polar import chat as canonical
-from nemo_gym_polar.chat import Conversation, Message, Part, Request, Role, Sampling, Text, Tool, ToolResult
+from nemo_gym_polar.chat import Conversation, Message, Request, Sampling, Text
 from nemo_gym_polar.dialects import fields, messages_content, messages_tools
 from nemo_gym_polar.dialects.base import CallError, Endpoint, Target
 from nemo_gym_polar.dialects.messages_answer import answer, count, error, model, models, opening, stream
+from nemo_gym_polar.dialects.recall import Recall
 
 __all__ = [
     "CALL_ID_PREFIX",
@@ -69,10 +69,11 @@ def _ours(target: Target) -> bool:
     return "anthropic-version" in target.headers
 
 
-def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str]) -> Request:
+def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str], recall: Recall | None = None) -> Request:
+    recall = recall or Recall()
     asked = fields.body(body)
-    declared = messages_tools.declared(asked.get("tools"))
-    history = _messages(asked.get("messages"), {tool.name: tool for tool in declared.all})
+    declared = recall.value(messages_tools.declared, asked.get("tools"))
+    history = recall.history(messages_content.History(declared), _given(asked.get("messages")), "messages", declared)
     tools, deferred = declared.split(history.referred)
     return Request(
         dialect=NAME,
@@ -102,37 +103,11 @@ def _system_text(value: object, path: str) -> str:
     return value if isinstance(value, str) else fields.text(fields.mapping(value, path).get("text"), f"{path}.text")
 
 
-def _messages(value: object, tools: Mapping[str, Tool]) -> messages_content.History:
+def _given(value: object) -> list[Any]:
     given = fields.array(value, "messages")
     if not given:
         raise CallError("invalid_request", "messages: at least one message is required", param="messages")
-    reader = messages_content.Reader(tools)
-    found = [message for i, item in enumerate(given) for message in _message(item, f"messages[{i}]", reader)]
-    return messages_content.History(found, reader.referred)
-
-
-def _message(value: object, path: str, reader: messages_content.Reader) -> Iterator[Message]:
-    message = fields.mapping(value, path)
-    parts = tuple(reader.parts(message.get("content"), f"{path}.content"))
-    match message.get("role"):
-        case "assistant":
-            yield Message("assistant", parts)
-        case "user":
-            yield from _user(parts)
-        case "system":
-            yield Message("system", parts)
-        case role:
-            said = f"Invalid '{path}.role': {role!r}; send 'user', 'assistant' or 'system'."
-            raise CallError("invalid_request", said, param=f"{path}.role")
-
-
-def _user(parts: Sequence[Part]) -> Iterator[Message]:
-    """What tools say and what the user says, which come in one message, as two."""
-    if not parts:
-        yield Message("user", ())
-    for is_result, run in groupby(parts, lambda part: isinstance(part, ToolResult)):
-        role: Role = "tool" if is_result else "user"
-        yield Message(role, tuple(run))
+    return given
 
 
 # -- sampling

@@ -1,43 +1,55 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""Content blocks of the Messages API, read into canonical parts."""
+"""The messages of a Messages API request and their content blocks, read into canonical ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from itertools import groupby
+from typing import Any, Final, Self
 
 import orjson
 
-from nemo_gym_polar.chat import Dialect, Image, Message, Opaque, Part, Reasoning, Text, Tool, ToolCall, ToolResult
+from nemo_gym_polar.chat import Dialect, Image, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from nemo_gym_polar.dialects import fields, sealed
-from nemo_gym_polar.dialects.messages_tools import shown
+from nemo_gym_polar.dialects.base import CallError
+from nemo_gym_polar.dialects.messages_tools import Declared, shown
 from nemo_gym_polar.dialects.unparsed import raw_text
 
 NAME: Final[Dialect] = "messages"
 
 
-@dataclass(frozen=True, slots=True)
 class History:
-    """The messages, and the tools that they describe by reference."""
+    """The messages, and the names of the `declared` tools that they describe by reference."""
 
-    messages: Sequence[Message]
-    referred: frozenset[str]
-
-
-class Reader:
-    """Reads the blocks of one request; `tools` are those that a `tool_reference` may name."""
-
-    def __init__(self, tools: Mapping[str, Tool]) -> None:
-        self._tools = tools
+    def __init__(self, declared: Declared) -> None:
+        self.messages: list[Message] = []
+        self._declared = declared
+        self._tools = {tool.name: tool for tool in declared.all}
         self._referred: set[str] = set()
 
     @property
     def referred(self) -> frozenset[str]:
         return frozenset(self._referred)
 
-    def parts(self, value: object, path: str) -> Iterator[Part]:
+    def copy(self) -> Self:
+        other = type(self)(self._declared)
+        other.messages, other._referred = self.messages.copy(), self._referred.copy()
+        return other
+
+    def read(self, item: Any, path: str) -> None:
+        message = fields.mapping(item, path)
+        parts = tuple(self._parts(message.get("content"), f"{path}.content"))
+        match message.get("role"):
+            case "user":
+                self.messages.extend(_user(parts))
+            case "assistant" | "system" as role:
+                self.messages.append(Message(role, parts))
+            case role:
+                said = f"Invalid '{path}.role': {role!r}; send 'user', 'assistant' or 'system'."
+                raise CallError("invalid_request", said, param=f"{path}.role")
+
+    def _parts(self, value: object, path: str) -> Iterator[Part]:
         """A text or a list of blocks; empty texts say nothing."""
         if isinstance(value, str):
             if value:
@@ -69,7 +81,7 @@ class Reader:
 
     def _tool_result(self, block: Mapping[str, Any], path: str) -> ToolResult:
         content = block.get("content")
-        parts = self.parts("" if content is None else content, f"{path}.content")
+        parts = self._parts("" if content is None else content, f"{path}.content")
         return ToolResult(
             call_id=fields.text(block.get("tool_use_id"), f"{path}.tool_use_id"),
             parts=tuple([part if isinstance(part, Text | Image) else Text(_json(part)) for part in parts]),
@@ -84,6 +96,15 @@ class Reader:
             return Text(name)
         self._referred.add(name)
         return Text(shown(tool))
+
+
+def _user(parts: Sequence[Part]) -> Iterator[Message]:
+    """What tools say and what the user says, which come in one message, as two."""
+    if not parts:
+        yield Message("user", ())
+    for is_result, run in groupby(parts, lambda part: isinstance(part, ToolResult)):
+        role: Role = "tool" if is_result else "user"
+        yield Message(role, tuple(run))
 
 
 def _thinking(block: Mapping[str, Any], path: str) -> Reasoning:

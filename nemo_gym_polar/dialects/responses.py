@@ -9,15 +9,16 @@ that was sampled, valid JSON or not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
 from nemo_gym_polar import chat as canonical
-from nemo_gym_polar.chat import Completion, Conversation, Request, Sampling
+from nemo_gym_polar.chat import Completion, Conversation, Message, Request, Sampling
 from nemo_gym_polar.dialects import fields, openai_common, responses_events, responses_input, responses_tools
 from nemo_gym_polar.dialects.base import CallError, Endpoint, Target
+from nemo_gym_polar.dialects.recall import Recall
 from nemo_gym_polar.dialects.responses_answer import PREFIX, finished, is_cut, items, response
 
 NAME: Final[canonical.Dialect] = "responses"
@@ -71,19 +72,20 @@ def endpoint(target: Target) -> Endpoint | None:
 # -- requests
 
 
-def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str]) -> Request:
+def parse(body: bytes, endpoint: Endpoint, hints: Mapping[str, str], recall: Recall | None = None) -> Request:
+    recall = recall or Recall()
     asked = fields.body(body)
     _refuse_unsupported(asked)
     previous = fields.optional_text(asked.get("previous_response_id"), "previous_response_id")
-    instructions = responses_input.read(_instructions(asked.get("instructions")), "instructions").messages
-    given = responses_input.read([] if asked.get("input") is None else asked["input"], "input")
+    instructions = recall.value(_instructions, asked.get("instructions"))
+    given = recall.history(responses_input.Input(), responses_input.items(asked.get("input"), "input"), "input")
     if not given.messages and previous is None:
         raise CallError("invalid_request", "'input' is empty; send a text or at least one item.", param="input")
-    shown, hidden = responses_tools.split(responses_tools.declared(asked.get("tools"), "tools") + given.tools)
+    shown, hidden = responses_tools.split(recall.value(_tools, asked.get("tools")) + given.tools)
     return Request(
         dialect=NAME,
         model=_model_name(asked, endpoint),
-        conversation=Conversation(instructions + given.messages, shown, hidden + tuple(given.found)),
+        conversation=Conversation((*instructions, *given.messages), shown, hidden + tuple(given.found)),
         sampling=_sampling(asked),
         tool_choice=_tool_choice(asked.get("tool_choice")),
         stream=fields.optional_bool(asked.get("stream"), "stream"),
@@ -104,11 +106,16 @@ def _refuse_unsupported(asked: Mapping[str, Any]) -> None:
             raise CallError("invalid_request", f"'{name}' is not offered here; {remedy}.", param=name)
 
 
-def _instructions(value: object) -> object:
+def _instructions(value: object) -> Sequence[Message]:
     """A text is one developer message; the API also takes a list of items."""
     if value is None or value == "":
-        return []
-    return [{"role": "developer", "content": value}] if isinstance(value, str) else value
+        return ()
+    listed = responses_input.items(value, "instructions", role="developer")
+    return Recall().history(responses_input.Input(), listed, "instructions").messages
+
+
+def _tools(value: object) -> list[responses_tools.Declared]:
+    return responses_tools.declared(value, "tools")
 
 
 def _model_name(asked: Mapping[str, Any], endpoint: Endpoint) -> str:

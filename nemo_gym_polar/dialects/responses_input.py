@@ -9,8 +9,7 @@ message, equal to the answer that was recorded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -23,53 +22,50 @@ _TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reason
 Said = tuple[Role, list[Part]]
 
 
-@dataclass(slots=True)
 class Input:
     """What the items say. `tools` were declared before any message, `found` later: their text is in the history."""
 
-    messages: tuple[Message, ...] = ()
-    tools: list[responses_tools.Declared] = field(default_factory=list)
-    found: list[Tool] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.tools: list[responses_tools.Declared] = []
+        self.found: list[Tool] = []
+        self._leading = True
 
+    def copy(self) -> Self:
+        other = type(self)()
+        other.messages, other.tools, other.found = self.messages.copy(), self.tools.copy(), self.found.copy()
+        other._leading = self._leading
+        return other
 
-def read(value: object, path: str) -> Input:
-    if isinstance(value, str):
-        return Input((Message("user", (Text(value),)),))
-    result = Input()
-    result.messages = _merged(_items(fields.array(value, path), path, result))
-    return result
-
-
-def _merged(said: Iterable[Said]) -> tuple[Message, ...]:
-    merged: list[Said] = []
-    for role, parts in said:
-        if role == "assistant" and merged and merged[-1][0] == "assistant":
-            merged[-1][1].extend(parts)
-        else:
-            merged.append((role, parts))
-    return tuple([Message(role, tuple(parts)) for role, parts in merged])
-
-
-def _items(items: list[Any], path: str, result: Input) -> Iterator[Said]:
-    leading = True
-    for i, value in enumerate(items):
-        at = f"{path}[{i}]"
-        item = fields.mapping(value, at)
+    def read(self, item: Any, path: str) -> None:
+        item = fields.mapping(item, path)
         match item.get("type"):
             case "additional_tools":
-                tools = responses_tools.declared(item.get("tools"), f"{at}.tools")
-                if leading:
-                    result.tools.extend(tools)
-                    continue
-                result.found.extend(entry.tool for entry in tools)
-                yield "system", [Text(_json(item.get("tools")))]
+                tools = responses_tools.declared(item.get("tools"), f"{path}.tools")
+                if self._leading:
+                    self.tools.extend(tools)
+                    return
+                self.found.extend(entry.tool for entry in tools)
+                self._say("system", [Text(_json(item.get("tools")))])
             case "tool_search_output":
-                tools = responses_tools.declared(item.get("tools"), f"{at}.tools")
-                result.found.extend(entry.tool for entry in tools)
-                yield "tool", [ToolResult(_call_id(item, at), (Text(_json(item.get("tools") or [])),))]
+                tools = responses_tools.declared(item.get("tools"), f"{path}.tools")
+                self.found.extend(entry.tool for entry in tools)
+                self._say("tool", [ToolResult(_call_id(item, path), (Text(_json(item.get("tools") or [])),))])
             case _:
-                yield _item(item, at)
-        leading = False
+                self._say(*_item(item, path))
+        self._leading = False
+
+    def _say(self, role: Role, parts: list[Part]) -> None:
+        if role == "assistant" and self.messages and self.messages[-1].role == "assistant":
+            parts = [*self.messages.pop().parts, *parts]
+        self.messages.append(Message(role, tuple(parts)))
+
+
+def items(value: object, path: str, *, role: str = "user") -> list[Any]:
+    """A list of items; a text is one message of `role`."""
+    if isinstance(value, str):
+        return [{"role": role, "content": value}]
+    return [] if value is None else fields.array(value, path)
 
 
 def _item(item: Mapping[str, Any], path: str) -> Said:

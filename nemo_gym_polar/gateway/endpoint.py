@@ -85,7 +85,7 @@ class CallEndpoint:
             case "generate":
                 await self._generate(exchange, session, endpoint)
             case "count":
-                request = session.stored.resume(session.forest, await self._parse(exchange, endpoint))
+                request = session.stored.resume(session.forest, await self._parse(exchange, session, endpoint))
                 await self._say(exchange, exchange.dialect.count(await count_tokens(self._gateway, session, request)))
             case "stored":
                 await self._say(exchange, _stored(session, exchange, endpoint.id or ""))
@@ -98,9 +98,9 @@ class CallEndpoint:
         exchange.status = 200
         await wire.respond(exchange.send, 200, content)
 
-    async def _parse(self, exchange: Exchange, endpoint: Endpoint) -> Request:
+    async def _parse(self, exchange: Exchange, session: Session, endpoint: Endpoint) -> Request:
         data = await wire.body(exchange.scope, exchange.receive, self._gateway.settings.max_body_bytes)
-        return exchange.dialect.parse(data, endpoint, wire.hints(exchange.scope))
+        return exchange.dialect.parse(data, endpoint, wire.hints(exchange.scope), session.recall)
 
     # Generations
 
@@ -111,7 +111,7 @@ class CallEndpoint:
         if self._gateway.calls.number >= settings.max_calls:
             message = f"{settings.max_calls} calls are in flight already."
             raise CallError("rate_limit", message, retry_after=settings.retry_after)
-        request = session.stored.resume(session.forest, await self._parse(exchange, endpoint))
+        request = session.stored.resume(session.forest, await self._parse(exchange, session, endpoint))
         with self._gateway.calls:
             await self._run(exchange, session, request)
 

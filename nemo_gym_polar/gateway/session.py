@@ -13,6 +13,7 @@ import uuid
 
 from nemo_gym_polar.chat import Sampling
 from nemo_gym_polar.dialects.base import CallError
+from nemo_gym_polar.dialects.recall import Recall
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.recorder import Recorder
 from nemo_gym_polar.forest.turn import Turn
@@ -73,6 +74,7 @@ class Session:
         self.slots = asyncio.Semaphore(slots)
         self.calls: set[Call] = set()
         self.stored = StoredResponses()
+        self.recall = Recall()
 
     @property
     def forest(self) -> Forest:
