@@ -7,6 +7,7 @@ The fallback where bubblewrap can't run. A harness sees the whole machine, the n
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import tempfile
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nemo_gym_polar.runtimes import cpus, interpreter
+from nemo_gym_polar.runtimes import cpus, interpreter, leftovers
 from nemo_gym_polar.runtimes.base import NO_NEEDS, Exit, Mount, Needs, SandboxError
 from nemo_gym_polar.runtimes.limits import Limits
 from nemo_gym_polar.runtimes.supervised import INSIDE, SupervisedRuntime, supervise
@@ -108,4 +109,5 @@ class LocalRuntime(SupervisedRuntime):
 
     async def end(self) -> None:
         await super().end()
+        await asyncio.to_thread(leftovers.kill, self.directory)
         shutil.rmtree(self.directory, ignore_errors=True)

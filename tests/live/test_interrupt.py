@@ -32,7 +32,9 @@ async def test_no_process_and_a_readable_journal(
 ) -> None:
     marked, directory = Marked(), tmp_path / "run"
     late = stage in (Stage.FINISHED, Stage.POSTRUN)
-    daemon = f"setsid {marked.command} & {marked.command}"
+    daemon = (
+        f"(setsid nohup {marked.command} </dev/null >/dev/null 2>&1 &) & setsid {marked.command} & {marked.command}"
+    )
     command, evaluate = (ASK_ONCE, daemon) if late else (ASK_ONCE + daemon, "true")
     arguments = [engine.url, str(engine.tokenizer_directory), str(directory), command, evaluate, backend]
     process = await asyncio.create_subprocess_exec(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from nemo_gym_polar.rollouts.sources import Collected, OpenSession, SessionSourc
 from nemo_gym_polar.rollouts.stages import Stage
 from nemo_gym_polar.rollouts.task import BuilderSpec, EvaluatorSpec, PrepareAction, SessionStatus, TaskRequest
 from tests.support.fake_engine import FakeEngine
-from tests.support.rollouts import ASK_ONCE, Marked, Stand, stand, task
+from tests.support.rollouts import ASK_ONCE, Marked, Stand, stand, task, until
 
 SHAPE = {"init_workers": 1, "ready_buffer": 1, "run_workers": 1, "postrun_workers": 1, "prewarm_workers": 1}
 Moment = Callable[[Stand, Marked], bool]
@@ -94,13 +93,6 @@ def lingering(moment: str, marked: Marked) -> TaskRequest:
     config = request.evaluator.config
     evaluator = EvaluatorSpec(config=config, refresh_runtime=where == "eval_prepare")
     return request.model_copy(update={"runtime": request.runtime.model_copy(update=spec), "evaluator": evaluator})
-
-
-async def until(met: Callable[[], bool], within: float = 20.0) -> None:
-    deadline = time.monotonic() + within
-    while not met():
-        assert time.monotonic() < deadline, "the moment did not come"
-        await asyncio.sleep(0.005)
 
 
 @asynccontextmanager

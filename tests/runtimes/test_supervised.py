@@ -188,6 +188,18 @@ async def test_a_dead_sandbox_is_noticed(runtime: Any) -> None:
         await runtime.run(["true"], timeout=10)
 
 
+@pytest.mark.parametrize("hiding", HIDING[:3])
+async def test_a_command_that_kills_its_supervisor_takes_nobody_along(started: Any, marked: Any, hiding: str) -> None:
+    """Under `local` it can; its daemons are found by where they work all the same."""
+    runtime = await started("local")
+    with pytest.raises(SandboxError, match="ended"):
+        await runtime.run(shell(f"{hiding.format(marked.command)} sleep 0.2; kill -9 $PPID; sleep 60"), timeout=60)
+    assert marked.alive()
+    await runtime.stop()
+    assert await marked.gone()
+    assert await removed(runtime.workspace)
+
+
 async def test_before_start_nothing_works(backend: str, started: Any) -> None:
     runtime = await started(backend)
     await runtime.stop()

@@ -64,6 +64,13 @@ class Marked:
         return True
 
 
+async def until(met: Callable[[], bool], within: float = 20.0) -> None:
+    deadline = time.monotonic() + within
+    while not met():
+        assert time.monotonic() < deadline, "the moment did not come"
+        await asyncio.sleep(0.005)
+
+
 @dataclass(slots=True)
 class Stand:
     """Engine, gateway and service of one test. `peaks` has the most sessions that each stage ever held."""
