@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +20,7 @@ from nemo_gym_polar.forest.errors import JournalError
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.recorder import Recorder
 from nemo_gym_polar.gateway.budget import Budget
+from nemo_gym_polar.gateway.logs import NO_LABELS
 from nemo_gym_polar.gateway.metrics import Metrics
 from nemo_gym_polar.gateway.session import Session, check_id, new_id, sampling_profile
 from nemo_gym_polar.gateway.settings import GatewaySettings
@@ -101,9 +102,11 @@ class Gateway:
             ),
             profile=sampling_profile(self.settings.sampling, sampling),
             slots=max_calls or self.settings.max_calls_per_session,
+            labels={"task_id": str(metadata["task_id"])} if metadata and "task_id" in metadata else NO_LABELS,
         )
         self._sessions[session_id] = self._by_key[_digest(session.secret)] = session
         self.metrics.opened.inc()
+        logger.info("session %s is open", session_id)
         return session
 
     @property
@@ -114,6 +117,12 @@ class Gateway:
     def __len__(self) -> int:
         """Open sessions."""
         return len(self._sessions)
+
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._sessions
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._sessions.values()))
 
     def session(self, session_id: str) -> Session:
         try:
@@ -163,6 +172,7 @@ class Gateway:
         self.metrics.aborted.count("session finished", by=cut)
         self.mode.engine.release(session_id)
         self.metrics.count_finished(session.forest)
+        logger.info("session %s is finished after %d turns", session_id, len(session.forest))
         if session.budget.exhausted is not None:
             outcome = {**(outcome or {}), "exhausted": session.budget.exhausted.plain()}
         try:

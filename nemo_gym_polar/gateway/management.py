@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, HTTPException, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from nemo_gym_polar.dialects.base import WhenExhausted
@@ -22,6 +22,7 @@ from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.side import encode_side
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.gateway.access import bearer
+from nemo_gym_polar.gateway.completions import completions
 from nemo_gym_polar.gateway.gateway import DrainingError, Gateway, UnknownSessionError
 from nemo_gym_polar.gateway.session import Session
 from nemo_gym_polar.gateway.settings import Positive, Seconds
@@ -97,17 +98,20 @@ def make_router(gateway: Gateway, *, admin_token: str, public_url: str | None, t
         base = public_url or str(request.base_url).rstrip("/")
         return SessionCreated(session_id=made.id, secret=made.secret, base_url=base + made.path)
 
+    @router.get("")
+    async def sessions() -> dict[str, list[SessionState]]:
+        return {"sessions": [state(found) for found in gateway]}
+
     @router.get("/{session_id}")
     async def show(session_id: str) -> SessionState:
-        found = session(session_id)
-        return SessionState(
-            session_id=session_id,
-            turns=len(found.forest),
-            calls_in_flight=len(found.calls),
-            sampled_tokens=found.budget.tokens,
-            read_tokens=found.budget.read,
-            exhausted=found.budget.exhausted.plain() if found.budget.exhausted else None,
-        )
+        return state(session(session_id))
+
+    @router.get("/{session_id}/completions")
+    async def calls(session_id: str) -> Response:
+        """Every model call so far, with its tokens."""
+        made = await asyncio.to_thread(completions, session(session_id).forest)
+        body = {"session_id": session_id, "completion_count": len(made), "completions": made}
+        return Response(orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY), media_type="application/json")
 
     @router.delete("/{session_id}")
     async def finish(session_id: str) -> SessionFinished:
@@ -115,6 +119,17 @@ def make_router(gateway: Gateway, *, admin_token: str, public_url: str | None, t
         return await asyncio.to_thread(write_traces, forest, traces)
 
     return router
+
+
+def state(session: Session) -> SessionState:
+    return SessionState(
+        session_id=session.id,
+        turns=len(session.forest),
+        calls_in_flight=len(session.calls),
+        sampled_tokens=session.budget.tokens,
+        read_tokens=session.budget.read,
+        exhausted=session.budget.exhausted.plain() if session.budget.exhausted else None,
+    )
 
 
 def write_traces(forest: Forest, directory: Path) -> SessionFinished:

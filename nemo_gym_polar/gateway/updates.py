@@ -26,7 +26,7 @@ class InferenceState(BaseModel):
     generating: int
 
 
-def update_router(gateway: Gateway, *, admin_token: str) -> APIRouter:
+def update_router(gateway: Gateway, *, admin_token: str | None) -> APIRouter:
     router = APIRouter(prefix="/admin/inference", dependencies=[bearer(admin_token)])
 
     @router.get("/status")

@@ -185,9 +185,9 @@ async def test_large_requests_are_refused(tmp_path: Path) -> None:
 
 async def test_back_pressure(tmp_path: Path) -> None:
     async with desk(tmp_path, max_waiting=2, capacity=1, retry_after=7.0) as at:
-        assert (await at.call("POST", "/rollout/task/submit", json=task("one", num_samples=4)))[0] == 200
+        assert (await at.call("POST", "/rollout/task/submit", json=task("one", num_samples=2)))[0] == 200
         await started(at, 1)
-        async with at.client.post(f"{at.url}/rollout/task/submit", json=task("two")) as reply:
+        async with at.client.post(f"{at.url}/rollout/task/submit", json=task("two", num_samples=2)) as reply:
             assert (reply.status, reply.headers["Retry-After"]) == (429, "7")
             assert "submit again in 7 s" in (await reply.json())["detail"]
         assert (await at.call("GET", "/rollout/task/two"))[0] == 404
