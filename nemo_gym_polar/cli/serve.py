@@ -33,6 +33,25 @@ class Kind(StrEnum):
     OPENAI = "openai"
 
 
+class WhenExhausted(StrEnum):
+    """What a harness is told once its session's budget has run out."""
+
+    ERROR = "error"
+    ANSWER = "answer"
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
 class Logprobs(StrEnum):
     """What an engine's log-probabilities are of."""
 
@@ -83,6 +102,14 @@ def serve(
     context_tokens: Annotated[int | None, typer.Option(help="What the model can read, answer included.", min=1)] = None,
     journals: Annotated[Path, typer.Option(help="Directory of the sessions' journals.")] = Path("polar/journals"),
     traces: Annotated[Path, typer.Option(help="Directory for the traces of finished sessions.")] = Path("polar/traces"),
+    when_exhausted: Annotated[
+        WhenExhausted, typer.Option(help="What a harness gets that is over its budget: an error, or a last answer.")
+    ] = WhenExhausted.ERROR,
+    drain_seconds: Annotated[
+        float, typer.Option(help="After a signal, how long calls in flight may go on.", min=0)
+    ] = 30,
+    log_format: Annotated[LogFormat, typer.Option(help="Log lines for eyes or for programs.")] = LogFormat.TEXT,
+    log_level: Annotated[LogLevel, typer.Option(help="The least that is logged.")] = LogLevel.WARNING,
 ) -> None:
     """Record what harnesses do with an engine.
 
@@ -111,8 +138,10 @@ def serve(
             models=[model],
             sampling=_given(temperature=temperature, top_p=top_p, top_k=top_k, max_tokens=max_tokens),
             context_tokens=context_tokens,
+            when_exhausted=when_exhausted,
         ),
         **_given(traces=traces, host=host, port=port, uds=uds, admin_token=admin_token, public_url=public_url),
+        **_given(drain_seconds=drain_seconds, log_format=log_format, log_level=log_level),
     }
     try:
         run_gateway(ServeSettings.model_validate(asked), say=typer.echo)

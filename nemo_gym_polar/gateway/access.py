@@ -18,8 +18,9 @@ def bearer(token: str | None) -> Any:
     def authorize(
         authorization: Annotated[str, Header()] = "", x_polar_control_token: Annotated[str, Header()] = ""
     ) -> None:
-        shown = x_polar_control_token or authorization.removeprefix("Bearer ")
-        if token is not None and not hmac.compare_digest(shown.encode(), wanted):
+        scheme, _, given = authorization.partition(" ")
+        shown = x_polar_control_token or (given if scheme.lower() == "bearer" else "")
+        if token is not None and (not token or not hmac.compare_digest(shown.encode(), wanted)):
             raise HTTPException(401, "the admin token is missing or wrong", {"www-authenticate": "Bearer"})
 
     return Depends(authorize)

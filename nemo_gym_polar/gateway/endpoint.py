@@ -25,6 +25,7 @@ from nemo_gym_polar.gateway.call import complete, count_tokens
 from nemo_gym_polar.gateway.connection import reset
 from nemo_gym_polar.gateway.exhausted import over_budget
 from nemo_gym_polar.gateway.gateway import Gateway
+from nemo_gym_polar.gateway.logs import LABELS
 from nemo_gym_polar.gateway.session import Call, Session
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,9 @@ class CallEndpoint:
             await self._refuse(exchange, CallError("server", "The server had an error processing your request."))
         metrics = self._gateway.metrics
         metrics.calls.count(dialect.NAME, exchange.status)
-        metrics.seconds.observe(time.monotonic() - started)
+        seconds = time.monotonic() - started
+        metrics.seconds.observe(seconds)
+        logger.debug("%s %s: %d after %.3f s", scope["method"], path, exchange.status, seconds)
 
     async def _serve(self, exchange: Exchange, session_id: str | None, path: str, endpoint: Endpoint | None) -> None:
         scope = exchange.scope
@@ -76,6 +79,7 @@ class CallEndpoint:
         session = self._gateway.locate(session_id, wire.api_key(scope))
         if session is None:
             raise CallError("authentication", "Incorrect API key provided, or its session has ended.")
+        LABELS.set(session.labels)
         if endpoint is None:
             raise CallError("not_found", f"Invalid URL ({scope['method']} {path})")
         if scope["method"] not in endpoint.methods:

@@ -73,8 +73,10 @@ class Gateway:
         when_exhausted: WhenExhausted | None = None,
         sampling: Sampling | None = None,
         metadata: Mapping[str, Any] | None = None,
+        group: str | None = None,
     ) -> Session:
         """A new session. `deadline` is in seconds of `time.monotonic()`; `sampling` replaces the profile's values.
+        Sessions of one `group` begin with the same prompt.
 
         Budgets (None: no limit): `max_turns` are calls, `max_tokens` generated tokens, `max_context_tokens` what one
         call may read and `max_read_tokens` what all may. Of more than `max_calls` at a time the rest wait.
@@ -104,6 +106,8 @@ class Gateway:
             slots=max_calls or self.settings.max_calls_per_session,
             labels={"task_id": str(metadata["task_id"])} if metadata and "task_id" in metadata else NO_LABELS,
         )
+        if group is not None:
+            self.mode.engine.join(session_id, group)
         self._sessions[session_id] = self._by_key[_digest(session.secret)] = session
         self.metrics.opened.inc()
         logger.info("session %s is open", session_id)

@@ -10,6 +10,7 @@ import re
 import secrets
 import time
 import uuid
+from collections.abc import Mapping
 
 from nemo_gym_polar.chat import Sampling
 from nemo_gym_polar.dialects.base import CallError
@@ -18,6 +19,7 @@ from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.recorder import Recorder
 from nemo_gym_polar.forest.turn import Turn
 from nemo_gym_polar.gateway.budget import Budget
+from nemo_gym_polar.gateway.logs import NO_LABELS
 from nemo_gym_polar.gateway.settings import SamplingProfile
 from nemo_gym_polar.gateway.stored import StoredResponses
 
@@ -62,9 +64,19 @@ class Session:
     """Made by `Gateway.open`. `path` is where the harness's base URL points, below the gateway's own."""
 
     def __init__(
-        self, session_id: str, recorder: Recorder, *, model: str, budget: Budget, profile: SamplingProfile, slots: int
+        self,
+        session_id: str,
+        recorder: Recorder,
+        *,
+        model: str,
+        budget: Budget,
+        profile: SamplingProfile,
+        slots: int,
+        labels: Mapping[str, str] = NO_LABELS,
     ) -> None:
+        """`labels` go into log lines about this session."""
         self.id = session_id
+        self.labels = {"session_id": session_id, **labels}
         self.secret = f"polar-{secrets.token_urlsafe(24)}"
         self.path = f"/s/{session_id}"
         self.model = model

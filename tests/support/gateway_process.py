@@ -29,9 +29,9 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def running(settings: ServeSettings) -> AsyncIterator[Running]:
+async def running(settings: ServeSettings, *, stderr: int | None = None) -> AsyncIterator[Running]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.support.gateway_process", settings.model_dump_json(), stdout=PIPE
+        sys.executable, "-m", "tests.support.gateway_process", settings.model_dump_json(), stdout=PIPE, stderr=stderr
     )
     assert process.stdout is not None
     try:
