@@ -106,6 +106,9 @@ class TokenEngine(Protocol):
     async def check(self) -> None:
         """Raises `EngineError` unless the engine answers."""
 
+    def join(self, session: str, group: str) -> None:
+        """The session begins as the others of its group do; the same replica is best for them."""
+
     def release(self, session: str) -> None:
         """The session has ended: its replica is free for others."""
 
@@ -146,6 +149,9 @@ class ChatEngine(Protocol):
 
     async def check(self) -> None:
         """Raises `EngineError` unless the engine answers."""
+
+    def join(self, session: str, group: str) -> None:
+        """The session begins as the others of its group do; the same replica is best for them."""
 
     def release(self, session: str) -> None:
         """The session has ended: its replica is free for others."""

@@ -60,6 +60,9 @@ class ChatServer:
         if reply.status != 200:
             raise EngineError(f"The engine at {self._replicas.shown[0]} answered /v1/models with {reply.status}.")
 
+    def join(self, session: str, group: str) -> None:
+        self._replicas.join(session, group)
+
     def release(self, session: str) -> None:
         self._replicas.release(session)
 

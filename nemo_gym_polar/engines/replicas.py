@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One or several copies of an engine behind one HTTP client.
 
-A session sticks to the replica that it was given first, because that one holds its prefix cache. A replica that can't
+A session sticks to the replica that it was given first, because that one holds its prefix cache. Sessions of a group
+begin with the same tokens, so they go to the group's favourite replica where it is free. A replica that can't
 be reached is left alone for a while and its sessions move; asking again elsewhere is safe, since a generation that
 nobody received has no effect.
 """
@@ -11,8 +12,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -21,6 +23,7 @@ from nemo_gym_polar.engines.base import EngineError, ReplicaState
 
 _COOL_DOWN = 5.0  # seconds before a replica that failed is tried again
 _CONNECT_TIMEOUT = 10.0
+_SLACK = 4  # sessions that a replica may have more than the emptiest one, and still count as free
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Replicas:
         self._shown = {url: without_password(url) for url in self.urls}
         self._failures: Counter[str] = Counter()
         self._assigned: dict[str, str] = {}
+        self._groups: dict[str, str] = {}
         self._dead_until: dict[str, float] = {}
         self._client: aiohttp.ClientSession | None = None
 
@@ -102,11 +106,16 @@ class Replicas:
             load = Counter(self._assigned.values())
             dead = [url for url in self.urls if self._dead_until.get(url, 0.0) > now]
             alive = [url for url in self.urls if url not in dead] or list(self.urls)
-            url = self._assigned[session] = min(alive, key=lambda candidate: load[candidate])
+            url = self._assigned[session] = choose(alive, load, self._groups.get(session))
         return url
+
+    def join(self, session: str, group: str) -> None:
+        """The session begins as the others of its group do."""
+        self._groups[session] = group
 
     def release(self, session: str) -> None:
         self._assigned.pop(session, None)
+        self._groups.pop(session, None)
 
     def _session(self) -> aiohttp.ClientSession:
         if self._client is None:
@@ -118,6 +127,19 @@ class Replicas:
         if self._client is not None:
             await self._client.close()
             self._client = None
+
+
+def choose(urls: Sequence[str], load: Mapping[str, int], group: str | None) -> str:
+    """The emptiest; for a session of a group, its favourite of those that are free.
+
+    Which one a group likes best follows from the names alone (rendezvous hashing), so that every gateway in front of
+    these replicas says the same without asking the others, and a replica that goes changes nothing for the rest.
+    """
+    least = min(load[url] for url in urls)
+    if group is None:
+        return next(url for url in urls if load[url] == least)
+    free = [url for url in urls if load[url] <= least + _SLACK]
+    return max(free, key=lambda url: blake2b(f"{group}\0{url}".encode()).digest())
 
 
 def without_password(url: str) -> str:

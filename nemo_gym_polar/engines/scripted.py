@@ -55,6 +55,9 @@ class ScriptedEngine:
     async def check(self) -> None:
         """It is always there."""
 
+    def join(self, session: str, group: str) -> None:
+        """It has no replicas."""
+
     def release(self, session: str) -> None:
         """It holds nothing for a session."""
 

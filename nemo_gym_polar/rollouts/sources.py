@@ -73,6 +73,7 @@ class GatewaySessions:
             max_calls=self.settings.max_calls,
             when_exhausted=self.settings.when_exhausted,
             metadata={"task_id": request.task_id, "sample": sample, **request.metadata},
+            group=request.task_id,
         )
         context = self.gateway.settings.context_tokens
         answer = session.profile.max_tokens or context
