@@ -64,7 +64,7 @@ class Marked:
         return True
 
 
-async def until(met: Callable[[], bool], within: float = 20.0) -> None:
+async def until(met: Callable[[], bool], within: float = 60.0) -> None:
     deadline = time.monotonic() + within
     while not met():
         assert time.monotonic() < deadline, "the moment did not come"
