@@ -13,17 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 
 from nemo_gym_polar.cli.errors import CommandError
 from nemo_gym_polar.export.jsonl import decode_trace
 from nemo_gym_polar.forest.digests import trace_digest
 from nemo_gym_polar.forest.findings import Breach, Finding
-from nemo_gym_polar.forest.side import decode_side
 from nemo_gym_polar.forest.trace import Trace
-from nemo_gym_polar.forest.turn import Edge
-from nemo_gym_polar.tokens import VersionSpan
+from nemo_gym_polar.rollouts.results import read_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +71,4 @@ def _rows(path: Path, session_id: str) -> Iterator[tuple[int, Mapping[str, Any]]
 
 
 def _trace(row: Mapping[str, Any]) -> Trace:
-    if "loss_mask" not in row:
-        return decode_trace(row)
-    names = ("session_id", "index", "kind", "parent", "shared_prefix", "finish_reason", "reward", "weight")
-    return Trace(
-        **{name: row[name] for name in names},
-        token_ids=np.array(row["token_ids"], np.int32),
-        loss_mask=np.array(row["loss_mask"], np.bool_),
-        logprobs=np.array(row["logprobs"], np.float32),
-        turns=tuple(row["turns"]),
-        versions=tuple(VersionSpan(**span) for span in row["versions"]),
-        edge=Edge(row.get("edge", Edge.ROOT)),
-        group=row.get("group"),
-        chain_digest=row.get("chain_digest", ""),
-        side=decode_side(row.get("side", {})),
-        images=tuple(row.get("images", ())),
-    )
+    return read_row(row) if "loss_mask" in row else decode_trace(row)

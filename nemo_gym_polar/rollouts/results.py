@@ -12,13 +12,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 
 from nemo_gym_polar.forest.digests import trace_digest
-from nemo_gym_polar.forest.side import encode_side
+from nemo_gym_polar.forest.side import decode_side, encode_side
 from nemo_gym_polar.forest.trace import Trace
+from nemo_gym_polar.forest.turn import Edge
 from nemo_gym_polar.rollouts.errors import RolloutError
 from nemo_gym_polar.rollouts.task import SessionResult
+from nemo_gym_polar.tokens import VersionSpan
 
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 
@@ -53,6 +56,25 @@ def row(result: SessionResult, trace: Trace) -> Mapping[str, Any]:
     digest = {"digest": trace_digest(trace)}
     side = {"side": encode_side(trace.side)} if trace.side else {}
     return {**session, **scalars, "turns": list(trace.turns), "versions": versions, **digest, **arrays, **side}
+
+
+def read_row(line: Mapping[str, Any]) -> Trace:
+    """The trace that `row` was made of. Raises `KeyError`, `TypeError` or `ValueError`."""
+    names = ("session_id", "index", "kind", "parent", "shared_prefix", "finish_reason", "reward", "weight")
+    return Trace(
+        **{name: line[name] for name in names},
+        token_ids=np.array(line["token_ids"], np.int32),
+        loss_mask=np.array(line["loss_mask"], np.bool_),
+        logprobs=np.array(line["logprobs"], np.float32),
+        turns=tuple(line["turns"]),
+        versions=tuple(VersionSpan(**span) for span in line["versions"]),
+        edge=Edge(line.get("edge", Edge.ROOT)),
+        group=line.get("group"),
+        chain_digest=line.get("chain_digest", ""),
+        metadata=line.get("metadata", {}),
+        side=decode_side(line.get("side", {})),
+        images=tuple(line.get("images", ())),
+    )
 
 
 def put(path: Path, data: bytes) -> None:
