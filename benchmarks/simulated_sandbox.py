@@ -56,7 +56,8 @@ class Agent:
 class World:
     """The costs, the chance, and the HTTP client of all simulated sandboxes. `calls` counts model calls.
 
-    The agents of two runs draw the same turns, whatever the pools. `late`: the evaluator has no sandbox of its own yet and makes it first.
+    The agents of two runs draw the same turns, whatever the pools. `late`: the evaluator has no sandbox of its own yet
+    and makes it first.
     """
 
     def __init__(self, costs: Costs, client: aiohttp.ClientSession, *, late: bool, seed: int = 0) -> None:
