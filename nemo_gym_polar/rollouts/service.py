@@ -24,6 +24,7 @@ from nemo_gym_polar.rollouts.results import write_result
 from nemo_gym_polar.rollouts.session import SessionRun
 from nemo_gym_polar.rollouts.settings import RolloutSettings
 from nemo_gym_polar.rollouts.sources import GatewaySessions, SessionSource
+from nemo_gym_polar.rollouts.stage_metrics import StageMetrics
 from nemo_gym_polar.rollouts.stages import Gauges, Pools, Stage
 from nemo_gym_polar.rollouts.task import SessionResult, TaskRequest
 
@@ -48,6 +49,7 @@ class RolloutService:
         self.source = source
         self.settings = settings
         self.pools = Pools(settings, on_change)
+        self.metrics = StageMetrics(self.pools)
         self.first_prompt_mismatches = 0
         self._installing = asyncio.Lock()
         self._running: dict[asyncio.Task[SessionResult], SessionRun] = {}
@@ -61,7 +63,9 @@ class RolloutService:
         on_change: Callable[[Gauges], None] | None = None,
     ) -> Self:
         """A service on a gateway in this process."""
-        return cls(GatewaySessions(gateway, server, settings), settings, on_change)
+        service = cls(GatewaySessions(gateway, server, settings), settings, on_change)
+        gateway.metrics.registry.register(service.metrics)
+        return service
 
     async def run(self, request: TaskRequest) -> GroupResult:
         """Run all samples of a task. Raises `RolloutError` if the task itself is wrong; a session that fails is a

@@ -33,7 +33,8 @@ Gauges = dict[Stage, int]
 
 
 class Pools:
-    """Shared by all sessions of a service. `on_change` sees the number of sessions in each stage."""
+    """Shared by all sessions of a service. `on_change` sees the number of sessions in each stage, `on_left` the times
+    of each session that left for good."""
 
     def __init__(self, settings: RolloutSettings, on_change: Callable[[Gauges], None] | None = None) -> None:
         self.init = Pool(settings.init_workers)
@@ -43,6 +44,7 @@ class Pools:
         self.prewarm = Pool(settings.prewarm_workers)
         self.gauges: Gauges = dict.fromkeys(Stage, 0)
         self.on_change = on_change
+        self.on_left: Callable[[dict[str, float]], None] | None = None
 
     @property
     def usage(self) -> dict[str, Usage]:
@@ -79,6 +81,8 @@ class Track:
             self.pools.change(left, stage)
             if stage and self.on_stage:
                 self.on_stage(stage)
+            if stage is None and self.pools.on_left:
+                self.pools.on_left(self.seconds)
 
     @contextlib.contextmanager
     def measure(self, name: str) -> Iterator[None]:

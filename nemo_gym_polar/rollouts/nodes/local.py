@@ -67,6 +67,7 @@ class LocalNode:
         self.settings = settings
         self.sessions = GatewaySessions(gateway, server, settings)
         self.service = RolloutService(self.sessions, settings)
+        gateway.metrics.registry.register(self.service.metrics)
         self.weights = weights
         self.pressure = pressure
         self.draining = False
@@ -83,7 +84,7 @@ class LocalNode:
             return
         if self.draining or len(self._running) >= self.capacity:
             raise NodeBusyError(f"node {self.id} takes no session now")
-        plan = make_plan(assignment.request, self.settings.agent_timeout)
+        plan = make_plan(assignment.request, self.settings.agent_timeout, self.settings.assets)
         self._outbox.put(name, SessionStatus.QUEUED)
         task = asyncio.create_task(self._run(assignment, plan))
         self._running[name] = task
