@@ -111,7 +111,7 @@ async def _ready(client: aiohttp.ClientSession, server: Server, pid: int) -> Ser
 
 
 def _lives(pid: int) -> bool:
-    return bool(Path(f"/proc/{pid}/cmdline").read_bytes())  # a zombie has none
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 async def _answers(client: aiohttp.ClientSession, url: str) -> bool:

@@ -3,14 +3,14 @@
 """Our gateway beside its peers, in one run: CPU per call, latency, and what is kept.
 
     python benchmarks/peers.py install            # once
-    python benchmarks/side_by_side.py [--json] [--only NAME …] [--rounds N] [--scale X]
+    python benchmarks/side_by_side.py [--json] [--only NAME …] [--rounds N] [--scale X] [--turns N]
 
 All run at once, in front of one engine that costs almost nothing; what is measured is one after the other, in turns
 (A B C A B C), so that other work on the machine falls on all. CPU is of the whole process tree, from /proc.
 
 - `small`: conversations of 512 + 128 tokens, 8 at a time: the first call, and the second
 - `large`: 30,000 + 512 tokens: the first call, and four more of the same conversation
-- `growing`: two sessions side by side: 8,000 tokens, then 150 sampled and 250 observed a turn
+- `growing`: a session of 100 turns: 8,000 tokens, then 150 sampled and 250 observed a turn
 - `latency`: small second calls on one connection, the servers in turn
 - `linear`: ours alone: a session of 1,000 turns
 """
@@ -26,6 +26,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,54 +42,67 @@ LINEAR = ("polar",)
 SIZES = (128, 150, 512)
 
 
-async def measure(gateways: list[Gateway], rounds: int, scale: float) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Size:
+    """How much is measured: repetitions, a factor for the number of calls, the turns of a session."""
+
+    rounds: int
+    scale: float
+    turns: int
+
+    def of(self, calls: int) -> int:
+        return max(2, int(calls * self.scale))
+
+
+async def measure(gateways: list[Gateway], size: Size) -> dict[str, Any]:
     text = corpus.load()
     with tempfile.TemporaryDirectory(prefix="polar-bench-") as scratch:
         async with running(gateways, script(text, SIZES), text, Path(scratch)) as bench:
             texts = Texts(text)
-            found: dict[str, Any] = {"machine": machine(Path(scratch)), "rounds": rounds, "scale": scale}
-            await _warm(bench, texts)
-            found["latency"] = await _latency(bench, texts, rounds, scale)
-            found |= await _rounds(bench, texts, rounds, scale)
-            found["linear"] = await _linear(bench, texts, scale)
+            found: dict[str, Any] = {"machine": machine(Path(scratch)), **asdict(size)}
+            await _warm(bench, texts, size)
+            found["latency"] = await _latency(bench, texts, size)
+            found |= await _rounds(bench, texts, size)
+            found["linear"] = await _linear(bench, texts, size)
             found["machine"]["load_after"] = os.getloadavg()
             return found
 
 
-async def _warm(bench: Bench, texts: Texts) -> None:
+async def _warm(bench: Bench, texts: Texts, size: Size) -> None:
     for server in bench.servers:
         await bench.shape(512, 128, 64)
-        await scenarios.calls(bench, server, texts, prompt=512, sessions=16, later=2)
+        await scenarios.calls(bench, server, texts, prompt=512, sessions=size.of(16), later=2)
         await bench.shape(scenarios.START, scenarios.SAMPLED, scenarios.OBSERVED)
-        await scenarios.growing(bench, server, texts, turns=5)
+        await scenarios.growing(bench, server, texts, turns=min(5, size.turns))
 
 
-async def _rounds(bench: Bench, texts: Texts, rounds: int, scale: float) -> dict[str, Any]:
+async def _rounds(bench: Bench, texts: Texts, size: Size) -> dict[str, Any]:
     """Scenario → gateway → one set of numbers per round."""
     found: dict[str, Any] = {"small": {}, "large": {}, "growing": {}}
     loads = []
-    for _ in range(rounds):
+    for _ in range(size.rounds):
         loads.append(round(os.getloadavg()[0], 2))
         for server in bench.servers:
-            for name, numbers in (await _round(bench, server, texts, scale)).items():
+            for name, numbers in (await _round(bench, server, texts, size)).items():
                 found[name].setdefault(server.gateway.name, []).append(numbers)
     return {**found, "loads": loads}
 
 
-async def _round(bench: Bench, server: Server, texts: Texts, scale: float) -> dict[str, Any]:
-    scale *= 0.25 if server.gateway.slow else 1
+async def _round(bench: Bench, server: Server, texts: Texts, size: Size) -> dict[str, Any]:
+    if server.gateway.slow:
+        size = Size(size.rounds, size.scale / 4, max(1, size.turns // 2))
     await bench.shape(512, 128, 64)
-    small = await scenarios.calls(bench, server, texts, prompt=512, sessions=max(2, int(100 * scale)), later=1)
-    await bench.shape(30_000, 512, scenarios.OBSERVED)
-    large = await scenarios.calls(bench, server, texts, prompt=30_000, sessions=max(2, int(8 * scale)), later=4)
+    small = await scenarios.calls(bench, server, texts, prompt=512, sessions=size.of(80), later=1)
     await bench.shape(scenarios.START, scenarios.SAMPLED, scenarios.OBSERVED)
-    growing = await scenarios.growing(bench, server, texts, turns=max(2, int(100 * scale)))
+    growing = await scenarios.growing(bench, server, texts, turns=size.turns)
+    await bench.shape(30_000, 512, scenarios.OBSERVED)
+    large = await scenarios.calls(bench, server, texts, prompt=30_000, sessions=size.of(4), later=3)
     return {"small": small, "large": large, "growing": growing}
 
 
-async def _latency(bench: Bench, texts: Texts, rounds: int, scale: float) -> dict[str, Any]:
+async def _latency(bench: Bench, texts: Texts, size: Size) -> dict[str, Any]:
     await bench.shape(512, 128, 64)
-    waited = await scenarios.latency(bench, bench.servers, texts, conversations=max(3, int(100 * rounds * scale)))
+    waited = await scenarios.latency(bench, bench.servers, texts, conversations=size.of(100))
     return {name: _quantiles(values) for name, values in waited.items()}
 
 
@@ -101,11 +115,10 @@ def _quantiles(values: list[float]) -> dict[str, float]:
     }
 
 
-async def _linear(bench: Bench, texts: Texts, scale: float) -> dict[str, Any]:
+async def _linear(bench: Bench, texts: Texts, size: Size) -> dict[str, Any]:
     await bench.shape(scenarios.START, scenarios.SAMPLED, scenarios.OBSERVED)
-    turns = max(10, int(1000 * min(1, scale)))
     servers = [server for server in bench.servers if server.gateway.name in LINEAR]
-    return {s.gateway.name: await scenarios.growing(bench, s, texts, turns=turns, sessions=1) for s in servers}
+    return {s.gateway.name: await scenarios.growing(bench, s, texts, turns=10 * size.turns) for s in servers}
 
 
 def machine(scratch: Path) -> dict[str, Any]:
@@ -141,7 +154,7 @@ def _syncs(path: Path) -> list[float]:
 
 def table(found: dict[str, Any]) -> str:
     """CPU milliseconds, medians of the rounds; added latency over the engine itself."""
-    lines = [f"{'':<20}{'small':>8}{'next':>8}{'30k':>8}{'next':>8}{'100 turns':>10}{'p50':>8}{'p99':>8}"]
+    lines = [f"{'':<20}{'small':>8}{'next':>8}{'30k':>8}{'next':>8}{'growing':>10}{'p50':>8}{'p99':>8}"]
     for name in found["small"]:
         row = [_median(found, scenario, name, key) for scenario, key in COLUMNS]
         row += [found["latency"][name]["p50_ms"], found["latency"][name]["p99_ms"]]
@@ -155,7 +168,7 @@ COLUMNS = (
     ("small", "cpu_ms"),
     ("large", "first_cpu_ms"),
     ("large", "cpu_ms"),
-    ("growing", "cpu_ms_100"),
+    ("growing", "cpu_ms"),
 )
 
 
@@ -181,8 +194,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help=f"some of: {', '.join(GATEWAYS)}")
     parser.add_argument("--rounds", type=int, default=3, help="repetitions, in turn (%(default)s)")
     parser.add_argument("--scale", type=float, default=1.0, help="more or fewer calls (%(default)s)")
+    parser.add_argument(
+        "--turns", type=int, default=100, help="of a growing session; ten times as many of a linear one"
+    )
     arguments = parser.parse_args()
-    found = asyncio.run(measure(chosen(arguments.only), arguments.rounds, arguments.scale))
+    size = Size(arguments.rounds, arguments.scale, arguments.turns)
+    if size.rounds < 1 or size.scale <= 0 or size.turns < 1:
+        parser.error("--rounds and --turns must be at least 1, --scale more than 0")
+    found = asyncio.run(measure(chosen(arguments.only), size))
     print(json.dumps(found, indent=1) if arguments.json else table(found))
 
 

@@ -1,0 +1,73 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""docs/performance.md says what the stored measurements say."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+
+
+@pytest.fixture
+def report(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """benchmarks/report.py, imported as its own command does, and forgotten afterwards."""
+    monkeypatch.syspath_prepend(repo / "benchmarks")
+    before = set(sys.modules)
+    yield importlib.import_module("report")
+    for name in set(sys.modules) - before:
+        if str(repo / "benchmarks") in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def test_tables_and_plots_are_what_the_measurements_give(report: ModuleType) -> None:
+    for path, text in report.made(report.stored(), report.PAGE.read_text()).items():
+        assert path.read_text() == text, f"{path.name} is stale: python benchmarks/report.py"
+
+
+def test_another_measurement_gives_another_page(report: ModuleType) -> None:
+    found = copy.deepcopy(report.stored())
+    for numbers in found["side_by_side"]["growing"]["polar"]:
+        numbers["cpu_ms_100"] = 77.0
+        numbers["cpu_ms_by_tenth"] = [77.0] * 10
+    made = report.made(found, report.PAGE.read_text())
+    assert "77 (77 to 77)" in made[report.PAGE]
+    assert all(path.read_text() != text for path, text in made.items())
+
+
+def test_a_page_without_a_table_is_refused(report: ModuleType) -> None:
+    page = report.PAGE.read_text().replace("<!-- finish: made", "<!-- finished: made")
+    with pytest.raises(SystemExit, match="differ in finish, finished"):
+        report.made(report.stored(), page)
+
+
+def test_plots_are_well_formed(report: ModuleType) -> None:
+    for drawing in report.charts.all_charts(report.stored()).values():
+        assert ElementTree.fromstring(drawing).tag.endswith("svg")
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ({"a": 1.0, "b": 0.5}, "met"),
+        ({"a": 1.01, "b": 2.0}, "missed"),
+        ({"a": 1.0, "b": 1.1}, "met: a; missed: the others"),
+        ({"a": float("nan")}, "missed"),
+    ],
+)
+def test_a_bar_is_met_or_missed(report: ModuleType, values: dict[str, float], verdict: str) -> None:
+    assert report.tables.bars.verdict(1.0, values) == verdict
+
+
+def test_every_peer_is_pinned_at_the_version_that_is_named(report: ModuleType, repo: Path) -> None:
+    peers = importlib.import_module("peers").PEERS
+    for peer in peers.values():
+        assert re.search(rf"^{peer.distribution}=={re.escape(peer.version)} ", peer.pins.read_text(), re.MULTILINE)
+    assert {path.stem for path in (repo / "benchmarks" / "peers").glob("*.txt")} == set(peers)
