@@ -20,6 +20,7 @@ import numpy as np
 
 from nemo_gym_polar.chat import Conversation, Image, Message, Opaque, Part, Reasoning, Text, Tool, ToolCall, ToolResult
 from nemo_gym_polar.engines import openai_wire
+from nemo_gym_polar.engines.agreement import agree
 from nemo_gym_polar.engines.base import EngineError
 from nemo_gym_polar.engines.families import History, make_renderer
 from nemo_gym_polar.engines.tokenizer import FileTokenizer
@@ -83,14 +84,17 @@ class Source:
 
 
 class Rendering:
-    """One model's renderer and tokenizer."""
+    """One model's renderer and tokenizer. With `texts_last` texts are encoded after rendering (see `agree`)."""
 
-    def __init__(self, tokenizer: FileTokenizer, renderer: Renderer, source: Source) -> None:
+    def __init__(
+        self, tokenizer: FileTokenizer, renderer: Renderer, source: Source, *, texts_last: bool = False
+    ) -> None:
         self.tokenizer = tokenizer
         self.source = source
         self.stop_token_ids = tuple(renderer.get_stop_token_ids())
         self._think_end: int | None = tokenizer.convert_tokens_to_ids("</think>")
         self._renderer = renderer
+        self._texts_last = texts_last
 
     @classmethod
     def load(
@@ -106,9 +110,15 @@ class Rendering:
 
         `model` is its name, for `renderer="auto"`.
         """
-        tokenizer = FileTokenizer.load(directory)
-        name, made = make_renderer(tokenizer, renderer, options or {}, history, model)
-        return cls(tokenizer, made, Source(Path(directory), name, dict(options or {}), history))
+
+        def parts() -> tuple[FileTokenizer, Renderer, Source]:
+            tokenizer = FileTokenizer.load(directory)
+            name, made = make_renderer(tokenizer, renderer, options or {}, history, model)
+            return tokenizer, made, Source(Path(directory), name, dict(options or {}), history)
+
+        made = parts()
+        faster = cls(*made, texts_last=True)
+        return faster if agree(cls(*made), faster) else cls(*parts())
 
     async def prompt(self, conversation: Conversation) -> Int32:
         """The whole conversation, ready for the next answer."""
@@ -119,15 +129,16 @@ class Rendering:
     def render(self, conversation: Conversation, *, open_answer: bool = True) -> Int32:
         """As `prompt`, at once; or as it stands in a history, without the opening of an answer."""
         _require_text(conversation.messages)
-        messages = openai_wire.messages(_system_first(conversation.messages))
+        messages, tools = openai_wire.messages(_system_first(conversation.messages)), _declared(conversation.tools)
+
+        def render() -> list[int]:
+            return self._renderer.render_ids(messages, tools=tools, add_generation_prompt=open_answer)
+
         try:
-            ids = self._renderer.render_ids(
-                messages, tools=_declared(conversation.tools), add_generation_prompt=open_answer
-            )
+            return self.tokenizer.rendered(render, again=True) if self._texts_last else np.array(render(), np.int32)
         except (ValueError, TypeError, LookupError) as error:
             message = f"This model's chat format can't express the conversation: {error}"
             raise EngineError(message, fault="unsupported", status=400) from error
-        return np.asarray(ids, np.int32)
 
     async def extension(
         self, prompt: Int32, sampled: Int32, new: Sequence[Message], tools: Sequence[Tool]
@@ -145,14 +156,16 @@ class Rendering:
         """As `extension`, at once."""
         _require_text(new)
         before, answer = prompt[-_OPENING:].tolist(), sampled.tolist()
-        messages = openai_wire.messages(map(_as_user, new))
-        bridged = self._renderer.bridge_to_next_turn(before, answer, messages, tools=_declared(tools))
-        if bridged is None:
-            return None
+        messages, declared = openai_wire.messages(map(_as_user, new)), _declared(tools)
         kept = before + answer
-        if bridged.token_ids[: len(kept)] != kept:
-            return None
-        return np.asarray(bridged.token_ids[len(kept) :], np.int32)
+
+        def bridge() -> list[int]:
+            bridged = self._renderer.bridge_to_next_turn(before, answer, messages, tools=declared)
+            same = bridged is not None and bridged.token_ids[: len(kept)] == kept
+            return bridged.token_ids[len(kept) :] if bridged is not None and same else []
+
+        added = self.tokenizer.rendered(bridge, again=False) if self._texts_last else np.array(bridge(), np.int32)
+        return added if len(added) else None
 
     def parse(
         self, prompt: Int32, sampled: Int32, tools: Sequence[Tool], *, allow_calls: bool, mint: Callable[[], str]

@@ -4,20 +4,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 
+from nemo_gym_polar.engines.encoded import EncodedTexts
 from nemo_gym_polar.engines.template import ChatTemplate, template_source
+from nemo_gym_polar.tokens import Int32
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _MARKER = 24  # characters
 _USUAL_END = "<|im_end|>"
+
+
+class _LeftTexts(threading.local):
+    """Texts of this thread that are still to be encoded; None where they are encoded at once."""
+
+    texts: list[str] | None = None
 
 
 class FileTokenizer:
@@ -44,6 +55,8 @@ class FileTokenizer:
         self._compiled: ChatTemplate | None = None
         self._tokenizer = tokenizer
         self._marker = lru_cache(maxsize=256)(self._encode)
+        self._encoded = EncodedTexts(self._encode)
+        self._left = _LeftTexts()
 
     @classmethod
     def load(cls, directory: str | Path) -> FileTokenizer:
@@ -57,7 +70,31 @@ class FileTokenizer:
 
     def encode(self, text: str, *_: Any, **__: Any) -> list[int]:
         # Formats repeat the same few markers in every message.
-        return list(self._marker(text)) if len(text) < _MARKER else self._encode(text)
+        if len(text) < _MARKER:
+            return list(self._marker(text))
+        if self._left.texts is None:
+            return self._encode(text)
+        self._left.texts.append(text)
+        return [-len(self._left.texts)]
+
+    def rendered(self, render: Callable[[], list[int]], *, again: bool) -> Int32:
+        """The ids that `render` makes of what this tokenizer tells it.
+
+        Meanwhile a text is one number below 0, and its ids are put there in the end: a renderer moves ids one by one,
+        several times each. `again` if the texts may come again.
+        """
+        texts: list[str] = []
+        self._left.texts = texts
+        try:
+            numbers = np.array(render(), np.int32)
+        finally:
+            self._left.texts = None
+        encode = self._encoded.ids if again else self._encoded.fresh
+        places = np.flatnonzero(numbers < 0)
+        pieces = [numbers[: places[0]]] if len(places) else [numbers]
+        for at, end in pairwise([*places, len(numbers)]):
+            pieces += [encode(texts[-numbers[at] - 1]), numbers[at + 1 : end]]
+        return np.concatenate(pieces)
 
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
