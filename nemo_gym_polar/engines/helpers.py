@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from nemo_gym_polar.chat import Choice, FinishReason, Request, Usage
 from nemo_gym_polar.engines import openai_wire, replies
@@ -27,11 +27,11 @@ _FINISHES: Mapping[str, FinishReason] = {"length": "length", "tool_calls": "tool
 class HelperSettings(BaseModel):
     """Where a helper is. `model` is its name there; `timeout` is in seconds of silence."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     url: str
     model: str
-    api_key: str | None = None
+    api_key: Annotated[str | None, Field(repr=False)] = None
     timeout: float = 600.0
 
 

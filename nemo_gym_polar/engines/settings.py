@@ -38,7 +38,7 @@ class EngineSettings(BaseModel):
     how many there are per token, the model's layers times top-k.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     urls: tuple[str, ...]
     model: str
@@ -48,7 +48,7 @@ class EngineSettings(BaseModel):
     renderer: str = "qwen3.5"
     renderer_options: dict[str, Any] = {}
     history: History = "strip"
-    api_key: str | None = None
+    api_key: Annotated[str | None, Field(repr=False)] = None
     timeout: float = 600.0
     logprobs: Logprobs | None = None
     helpers: dict[str, HelperSettings] = {}

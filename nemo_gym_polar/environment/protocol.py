@@ -46,7 +46,7 @@ class Opened(BaseModel):
     """Where the harness finds its model: `url` and `path` together, or the Unix socket and `path`."""
 
     session_id: str
-    secret: str
+    secret: Annotated[str, Field(repr=False)]
     path: str
     url: str
     socket: str

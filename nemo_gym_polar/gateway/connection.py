@@ -17,6 +17,7 @@ from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _RESET = "polar.reset"
+_HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
@@ -24,17 +25,48 @@ class AnswerBrokenError(Exception):
     """Ends an answer in the middle where the server can't reset: the server drops the connection on any exception."""
 
 
-class ResettableProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP connection with `reset` among the scope's extensions, and no access log."""
+class HeadTooLargeError(Exception):
+    """More header bytes than a request may have."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+
+class ResettableProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP connection with `reset` among the scope's extensions, a bound for headers, and no access log."""
+
+    def __init__(self, *args: Any, max_header_bytes: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.access_log = False
+        self._max_head = max_header_bytes
+        self._head: int | None = 0
+        """Bytes of a request whose headers have not ended yet; None after their end."""
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._head is not None:
+            self._head += len(data)
+            if self._head > self._max_head:
+                self.send_400_response("")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._head = 0
         scope = cast("dict[str, Any]", self.scope)
         scope["extensions"] = {_RESET: self.reset}
+
+    def on_headers_complete(self) -> None:
+        size = len(self.url) + sum([len(name) + len(value) for name, value in self.headers])
+        if size > self._max_head:
+            self._head = size
+            raise HeadTooLargeError
+        self._head = None
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Of what is no HTTP request; here also of one whose headers don't end, or are too large."""
+        if self._head is None or self._head <= self._max_head:
+            super().send_400_response(msg)
+        elif not self.transport.is_closing():
+            self.transport.write(_HEAD_TOO_LARGE)
+            self.transport.close()
 
     def reset(self) -> None:
         """Drop the connection at once; over TCP the peer sees a reset.

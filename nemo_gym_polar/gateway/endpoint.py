@@ -80,6 +80,8 @@ class CallEndpoint:
         if session is None:
             raise CallError("authentication", "Incorrect API key provided, or its session has ended.")
         LABELS.set(session.labels)
+        if session.rate is not None and (wait := session.rate.take(time.monotonic())):
+            raise CallError("rate_limit", "This session calls too often; wait a little.", retry_after=wait)
         if endpoint is None:
             raise CallError("not_found", f"Invalid URL ({scope['method']} {path})")
         if scope["method"] not in endpoint.methods:

@@ -104,6 +104,7 @@ class Gateway:
             ),
             profile=sampling_profile(self.settings.sampling, sampling),
             slots=max_calls or self.settings.max_calls_per_session,
+            calls_per_minute=self.settings.max_calls_per_minute,
             labels={"task_id": str(metadata["task_id"])} if metadata and "task_id" in metadata else NO_LABELS,
         )
         if group is not None:

@@ -24,7 +24,10 @@ LABELS: ContextVar[Mapping[str, str]] = ContextVar("polar_log_labels", default=N
 
 # Session secrets, bearer tokens, and what providers' clients put into a URL or a header.
 _SECRETS = re.compile(
-    r"\bpolar-[A-Za-z0-9_-]{32}(?![A-Za-z0-9_-])|(?<=[Bb]earer )[^\s'\",;]+|(?<=[?&]key=)[^\s&'\"]+|(?<=api-key: )[^\s'\",;]+"
+    r"\bpolar-[A-Za-z0-9_-]{32}(?![A-Za-z0-9_-])"
+    r"|(?<=[Bb]earer )[^\s'\",;]+"
+    r"|(?<=[?&]key=)[^\s&'\"]+"
+    r"|(?<=api-key: )[^\s'\",;]+"
 )
 
 

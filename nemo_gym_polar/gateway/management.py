@@ -49,7 +49,7 @@ class SessionCreated(BaseModel):
     """`base_url` ends before the provider's own path; `secret` is the API key."""
 
     session_id: str
-    secret: str
+    secret: Annotated[str, Field(repr=False)]
     base_url: str
 
 

@@ -58,7 +58,8 @@ async def serve(
     loop = asyncio.get_running_loop()
 
     def connection() -> ResettableProtocol:
-        return ResettableProtocol(config=config, server_state=state, app_state={}, _loop=loop)
+        limit = gateway.settings.max_header_bytes
+        return ResettableProtocol(config=config, server_state=state, app_state={}, _loop=loop, max_header_bytes=limit)
 
     listeners = [await _listen(loop, connection, host, port)]
     try:

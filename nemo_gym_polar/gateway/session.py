@@ -20,6 +20,7 @@ from nemo_gym_polar.forest.recorder import Recorder
 from nemo_gym_polar.forest.turn import Turn
 from nemo_gym_polar.gateway.budget import Budget
 from nemo_gym_polar.gateway.logs import NO_LABELS
+from nemo_gym_polar.gateway.rate import Rate
 from nemo_gym_polar.gateway.settings import SamplingProfile
 from nemo_gym_polar.gateway.stored import StoredResponses
 
@@ -73,6 +74,7 @@ class Session:
         profile: SamplingProfile,
         slots: int,
         labels: Mapping[str, str] = NO_LABELS,
+        calls_per_minute: int | None = None,
     ) -> None:
         """`labels` go into log lines about this session."""
         self.id = session_id
@@ -86,7 +88,11 @@ class Session:
         self.slots = asyncio.Semaphore(slots)
         self.calls: set[Call] = set()
         self.stored = StoredResponses()
+        self.rate = Rate(calls_per_minute, time.monotonic()) if calls_per_minute else None
         self.recall = Recall()
+
+    def __repr__(self) -> str:
+        return f"Session({self.id!r})"
 
     @property
     def forest(self) -> Forest:

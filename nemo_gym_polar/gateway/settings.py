@@ -50,11 +50,11 @@ class GatewaySettings(BaseModel):
 
     `journals` is the directory of the sessions' journals, `commit_window` how long a commit waits for company.
     `context_tokens` is what the model can read, answer included. `models` are the names that `/v1/models` lists; any
-    other name is answered too. `header_grace` is how long an engine may fail with a proper status before a stream's
-    headers are sent. `when_exhausted` is what a harness is told once its session's budget has run out: the provider's
-    error, or a last answer. `while_paused` is what becomes of calls while the weights are replaced: they wait, or are
-    told to come again in `retry_after` seconds. With less than `min_free_bytes` on the journals' disk a gateway says
-    that it is not ready.
+    other name is answered too. A session that calls more often than `max_calls_per_minute` is told to wait.
+    `header_grace` is how long an engine may fail with a proper status before a stream's headers are sent.
+    `when_exhausted` is what a harness is told once its session's budget has run out: the provider's error, or a last
+    answer. `while_paused` is what becomes of calls while the weights are replaced: they wait, or are told to come again
+    in `retry_after` seconds. With less than `min_free_bytes` on the journals' disk a gateway says that it is not ready.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -64,6 +64,8 @@ class GatewaySettings(BaseModel):
     context_tokens: Positive = 32768
     models: tuple[str, ...] = ("polar-policy",)
     max_body_bytes: Positive = 64 * 1024 * 1024
+    max_header_bytes: Positive = 64 * 1024
+    max_calls_per_minute: Positive | None = None
     max_calls: Positive = 4096
     max_calls_per_session: Positive = 16
     when_exhausted: WhenExhausted = "error"

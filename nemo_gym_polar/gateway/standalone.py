@@ -36,7 +36,7 @@ class ServeSettings(BaseModel):
     After a signal, calls in flight have `drain_seconds` to end; a second signal cuts them off.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     engine: EngineSettings
     gateway: GatewaySettings
@@ -44,7 +44,7 @@ class ServeSettings(BaseModel):
     host: str = "127.0.0.1"
     port: int = 8399
     uds: Path | None = None
-    admin_token: str | None = None
+    admin_token: Annotated[str | None, Field(repr=False)] = None
     public_url: str | None = None
     drain_seconds: Annotated[float, Field(ge=0)] = 30.0
     log_format: LogFormat = "text"

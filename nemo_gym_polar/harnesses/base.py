@@ -44,7 +44,7 @@ class HarnessContext:
 
     instruction: str
     base_url: str  # …/s/{session}, without a dialect's own suffix
-    secret: str
+    secret: str = field(repr=False)
     model: str
     home: str
     workspace: str

@@ -23,7 +23,7 @@ class OpenSession:
     """A session that a harness can call: the base URL is the address's plus `path`, the API key is `secret`."""
 
     id: str
-    secret: str
+    secret: str = field(repr=False)
     path: str
     address: GatewayAddress
     model: str

@@ -39,8 +39,9 @@ class FakeHelper:
         await self._runner.cleanup()
 
     async def _chat(self, request: web.Request) -> web.Response:
-        if request.headers.get("authorization") != f"Bearer {self.key}":
-            return web.json_response({"error": {"message": "bad key"}}, status=401)
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if given != self.key:
+            return web.json_response({"error": {"message": f"Incorrect API key provided: {given}."}}, status=401)
         if self.status != 200:
             return web.json_response({"error": {"message": "out of order"}}, status=self.status)
         body = await request.json()

@@ -280,11 +280,14 @@ class Coordinator:
 
     async def pause(self, seconds: float) -> None:
         """Hold back generations on every node until none is in flight. Raises `NodeError` naming those that refused;
-        the others stay paused."""
+        the others stay paused, and so does a node that comes before `resume`."""
+        self.roster.weights.paused = True
         await self._everywhere(lambda node: node.pause(seconds), seconds)
 
     async def resume(self, policy_version: str | None = None) -> None:
         """Generate again on every node, with weights of this version from here on."""
+        weights = self.roster.weights
+        weights.paused, weights.version = False, policy_version or weights.version
         await self._everywhere(lambda node: node.resume(policy_version), 0.0)
 
     async def _everywhere(self, work: Callable[[Node], Awaitable[None]], seconds: float) -> None:

@@ -58,6 +58,7 @@ class Following:
     async def _ask(self, member: Member) -> None:
         if not member.attached:
             member.load = await member.call(member.node.load())
+            await self._inform(member)
             await self._compare(member)
             member.attached, member.lost = True, False
             self.roster.wake.set()
@@ -68,6 +69,15 @@ class Following:
         if member.load.sessions < len(self._expected(member)):
             await self._compare(member)
         self.roster.wake.set()
+
+    async def _inform(self, member: Member) -> None:
+        """A node that comes late must not sample while the weights are replaced, nor name weights of before."""
+        weights = self.roster.weights
+        if weights.paused:
+            seconds = self.settings.call_timeout
+            await member.call(member.node.pause(seconds), seconds)
+        elif weights.version is not None and weights.version != member.load.policy_version:
+            await member.call(member.node.resume(weights.version))
 
     # What a node has, and what it should have
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from nemo_gym_polar.rollouts.control.ledger import Ledger
@@ -18,6 +19,14 @@ from nemo_gym_polar.rollouts.store.store import Store
 logger = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class Announced:
+    """What the nodes were told of the policy's weights last; one that comes later is told the same."""
+
+    paused: bool = False
+    version: str | None = None
+
+
 class Roster:
     """`wake` is set when something changed that may let a session be placed."""
 
@@ -26,6 +35,7 @@ class Roster:
         self.members: dict[str, Member] = {}
         self.ledger = Ledger(store, self._reloaded)
         self.trouble = Trouble()
+        self.weights = Announced()
         self.wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
