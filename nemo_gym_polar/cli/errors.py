@@ -25,6 +25,10 @@ from nemo_gym_polar.engines.base import EngineError
 from nemo_gym_polar.evaluators.base import EvaluatorError
 from nemo_gym_polar.forest.errors import ForestError
 from nemo_gym_polar.harnesses.base import HarnessError
+from nemo_gym_polar.rollouts.client.errors import ServiceError
+from nemo_gym_polar.rollouts.errors import RolloutError
+from nemo_gym_polar.rollouts.nodes.base import NodeError
+from nemo_gym_polar.rollouts.store.errors import StoreError
 from nemo_gym_polar.runtimes.base import SandboxError
 from nemo_gym_polar.tasks.task_set import TaskSetError
 from nemo_gym_polar.training.errors import TrainingError
@@ -42,7 +46,11 @@ EXPECTED = (
     EvaluatorError,
     ForestError,
     HarnessError,
+    NodeError,
+    RolloutError,
     SandboxError,
+    ServiceError,
+    StoreError,
     TaskSetError,
     TrainingError,
 )

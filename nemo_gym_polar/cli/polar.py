@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""`polar`: the gateway by itself, what was kept of a session, and the state of this machine."""
+"""`polar`: the rollout service and its gateways, what was kept of a session, and the state of this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,21 @@ import typer
 from rich.console import Console
 
 from nemo_gym_polar import __version__
-from nemo_gym_polar.cli import audit, certificate, conformance, diff, doctor, errors, export, replay, serve, traces
+from nemo_gym_polar.cli import (
+    audit,
+    certificate,
+    conformance,
+    diff,
+    doctor,
+    errors,
+    export,
+    replay,
+    serve,
+    status,
+    submit,
+    traces,
+    watch,
+)
 from nemo_gym_polar.cli.harness import app as harness_app
 from nemo_gym_polar.cli.policy import app as policy_app
 
@@ -21,6 +35,11 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__, rich
 app.add_typer(harness_app, name="harness")
 app.add_typer(policy_app, name="policy")
 app.command("serve")(serve.serve)
+app.command("submit")(submit.submit)
+app.command("status")(status.status)
+app.command("watch")(watch.watch)
+app.command("cancel")(submit.cancel)
+app.command("nodes")(status.nodes)
 app.command("traces")(traces.show)
 app.command("audit")(audit.audit)
 app.command("export")(export.export)

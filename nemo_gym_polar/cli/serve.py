@@ -12,15 +12,17 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
+from nemo_gym_polar.cli import hosting
 from nemo_gym_polar.cli.certificate import History
 from nemo_gym_polar.cli.errors import UsageError, invalid_fields
 
 
 class Mode(StrEnum):
-    """Who renders prompts and parses answers: the gateway (tokens) or the engine (chat)."""
+    """Who renders prompts and parses answers: the gateway (tokens), the engine (chat; render: exactly)."""
 
     TOKENS = "tokens"
     CHAT = "chat"
+    RENDER = "render"
 
 
 class Kind(StrEnum):
@@ -61,12 +63,16 @@ class Logprobs(StrEnum):
 
 
 def serve(
-    engine: Annotated[list[str], typer.Option(help="Base URL of the engine; again for each replica.")],
+    context: typer.Context,
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Settings of a service or node: rollouts.run_workers=8.")
+    ] = None,
+    engine: Annotated[list[str] | None, typer.Option(help="Base URL of the engine; again for each replica.")] = None,
     model: Annotated[str, typer.Option(help="The model's name at the engine.")] = "polar-policy",
     engine_kind: Annotated[Kind, typer.Option(help="What the engine is (docs/engines.md).")] = Kind.VLLM,
     mode: Annotated[
         Mode | None,
-        typer.Option(help="tokens: the gateway renders prompts. chat: the engine does. Else as the kind can."),
+        typer.Option(help="tokens: the gateway renders. chat, render: the engine does. Else as the kind can."),
     ] = None,
     logprobs: Annotated[
         Logprobs | None, typer.Option(help="What the engine reports, if not what its kind does by itself.")
@@ -91,7 +97,10 @@ def serve(
     public_url: Annotated[str | None, typer.Option(help="Where harnesses reach the gateway, if elsewhere.")] = None,
     admin_token: Annotated[
         str | None,
-        typer.Option(envvar="POLAR_ADMIN_TOKEN", help="Make and finish sessions over HTTP with this bearer token."),
+        typer.Option(
+            envvar=["POLAR_ADMIN_TOKEN", "POLAR_CONTROL_TOKEN", "POLAR_CONTROL_PLANE_TOKEN"],
+            help="Make and finish sessions over HTTP, or use the service, with this bearer token.",
+        ),
     ] = None,
     temperature: Annotated[
         float, typer.Option(help="What training samples with; replaces the harness's.", min=0)
@@ -110,12 +119,28 @@ def serve(
     ] = 30,
     log_format: Annotated[LogFormat, typer.Option(help="Log lines for eyes or for programs.")] = LogFormat.TEXT,
     log_level: Annotated[LogLevel, typer.Option(help="The least that is logged.")] = LogLevel.WARNING,
+    service: Annotated[
+        bool, typer.Option("--service", help="Run the rollout service, with a node of its own if there is an engine.")
+    ] = False,
+    join: Annotated[str | None, typer.Option(help="Run a node of the service at this address.")] = None,
+    config: Annotated[str | None, typer.Option(help="The service's or node's settings: a YAML file.")] = None,
+    directory: Annotated[Path | None, typer.Option(help="Where a service or node keeps what it has.")] = None,
+    store: Annotated[str | None, typer.Option(help="The service's database, if not SQLite in its directory.")] = None,
+    node_id: Annotated[str | None, typer.Option(help="The node's name.")] = None,
 ) -> None:
-    """Record what harnesses do with an engine.
+    """Record what harnesses do with an engine, or run the rollout service.
 
-    Without an admin token there is one session; its base URL and API key are printed, Ctrl-C ends it and writes its
-    traces. With one, POST /sessions makes sessions.
+    By itself this is a gateway. Without an admin token there is one session; its base URL and API key are printed,
+    Ctrl-C ends it and writes its traces. With one, POST /sessions makes sessions.
+
+    With --service, --join or --config it is the rollout service, or a node of it (docs/rollout-service.md).
     """
+    if service or join or config:
+        return hosting.serve(config, overrides or [], given(context))
+    if overrides or directory or store or node_id:
+        raise UsageError("settings, --directory, --store and --node-id are a service's: give --service as well")
+    if not engine:
+        raise UsageError("--engine is missing: give the engine's base URL")
     # Not at the top: the other commands should not wait for a web framework.
     from nemo_gym_polar.gateway.standalone import ServeSettings, run_gateway
 
@@ -149,6 +174,17 @@ def serve(
         raise UsageError("; ".join(invalid_fields(error))) from error
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def given(context: typer.Context) -> dict[str, Any]:
+    """The options that were given, on the command line or in the environment."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    asked = {name for name, source in sources.items() if source and source.name in ("COMMANDLINE", "ENVIRONMENT")}
+    values = {name: value for name, value in context.params.items() if name in asked}
+    for name, option in (("renderer_options", "--renderer-options"), ("helpers", "--helpers")):
+        if name in values:
+            values[name] = _json(option, values[name])
+    return values
 
 
 def _json(option: str, text: str) -> Any:

@@ -101,6 +101,8 @@ def make_router(control: Coordinator) -> APIRouter:
     async def status() -> Response:
         """Queue, stages, nodes and totals."""
         found = await control.status()
-        return answer({**found.model_dump(mode="json"), "node_states": {n.node_id: n.state for n in control.nodes()}})
+        states = {node.node_id: node.state for node in control.nodes()}
+        last = await control.store.last_event()
+        return answer({**found.model_dump(mode="json"), "node_states": states, "last_event": last})
 
     return router

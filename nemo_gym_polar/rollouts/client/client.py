@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -90,7 +90,7 @@ class RolloutClient(Calls):
         text = await self.once("GET", f"/sessions/{session_id}/traces", None, None, {})
         return [read_row(orjson.loads(line)) for line in text.splitlines() if line]
 
-    async def events(self, after: int = 0, *, task_id: str | None = None) -> AsyncIterator[EventRecord]:
+    async def events(self, after: int = 0, *, task_id: str | None = None) -> AsyncGenerator[EventRecord]:
         """What happened after event `after`, then what happens, each once and in order, over reconnections too.
         Raises `UnreachableError` once the service can't be reached any more."""
         failures = 0

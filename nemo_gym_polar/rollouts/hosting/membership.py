@@ -13,6 +13,8 @@ from typing import Any, Self
 
 import aiohttp
 
+from nemo_gym_polar.rollouts.nodes.base import NodeError
+
 logger = logging.getLogger(__name__)
 
 FIRST_DELAY = 0.5  # seconds
@@ -20,7 +22,7 @@ CALL = aiohttp.ClientTimeout(total=10.0)
 UNKNOWN = 404
 
 
-class JoinError(Exception):
+class JoinError(NodeError):
     """The service refuses this node: one line with its reason."""
 
 

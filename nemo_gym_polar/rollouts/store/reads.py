@@ -80,6 +80,11 @@ class Reads(ABC):
             query = query.where(events.c.task_id == task_id)
         return [rows.read_event(row) for row in await self._rows(query)]
 
+    async def last_event(self) -> int:
+        """The number of the newest event; 0 before the first."""
+        ((number,),) = await self._rows(sa.select(sa.func.max(events.c.id)))
+        return number or 0
+
     async def nodes(self) -> list[NodeRecord]:
         return [rows.read_node(row) for row in await self._rows(sa.select(nodes).order_by(nodes.c.node_id))]
 

@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the service's process out of a file, overrides, and options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from pydantic import ValidationError
+
+from nemo_gym_polar.cli import paths
+from nemo_gym_polar.cli.compose import compose
+from nemo_gym_polar.cli.errors import UsageError, invalid_fields
+
+if TYPE_CHECKING:
+    from nemo_gym_polar.rollouts.hosting.settings import HostSettings
+
+# Where an option of `polar serve` belongs in the settings; «api» is where it listens.
+PLACES: Mapping[str, str] = {
+    "engine": "engine.urls",
+    "model": "engine.model",
+    "engine_kind": "engine.kind",
+    "mode": "engine.mode",
+    "logprobs": "engine.logprobs",
+    "tokenizer": "engine.tokenizer",
+    "renderer": "engine.renderer",
+    "renderer_options": "engine.renderer_options",
+    "history": "engine.history",
+    "api_key": "engine.api_key",
+    "helpers": "engine.helpers",
+    "host": "api.host",
+    "port": "api.port",
+    "public_url": "node.public_url",
+    "admin_token": "token",
+    "temperature": "gateway.sampling.temperature",
+    "top_p": "gateway.sampling.top_p",
+    "top_k": "gateway.sampling.top_k",
+    "max_tokens": "gateway.sampling.max_tokens",
+    "context_tokens": "gateway.context_tokens",
+    "when_exhausted": "gateway.when_exhausted",
+    "directory": "directory",
+    "store": "store",
+    "join": "join",
+    "node_id": "node.node_id",
+    "drain_seconds": "node.shutdown_grace",
+}
+FOR_NODES: Mapping[str, str] = {"host": "node.host", "port": "node.port"}
+ELSEWHERE: Mapping[str, str] = {
+    "uds": "sandboxes get a socket of their own",
+    "journals": "give --directory",
+    "traces": "give --directory",
+}
+CALLBACK_KEY = "POLAR_CALLBACK_KEY"
+
+
+def serve(config: str | None, overrides: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Run the service, or the node, until it is told to stop."""
+    settings = read_settings(config, overrides, options)
+    # Not at the top: the other commands should not wait for a web framework and a database.
+    import uvloop
+
+    from nemo_gym_polar.gateway import logs
+    from nemo_gym_polar.rollouts.hosting.node import serve_node
+    from nemo_gym_polar.rollouts.hosting.service import serve_service
+
+    logs.configure(options.get("log_format", "text"), options.get("log_level", "warning"))
+    uvloop.run((serve_node if settings.join else serve_service)(settings, typer.echo))
+
+
+def read_settings(config: str | None, overrides: Sequence[str], options: Mapping[str, Any]) -> HostSettings:
+    """`options` are those that were given. Raises `UsageError` naming what is wrong."""
+    from nemo_gym_polar.rollouts.hosting.settings import HostSettings
+
+    values = compose(find(config), overrides).values
+    places = {**PLACES, **(FOR_NODES if options.get("join") or values.get("join") else {})}
+    for name, value in options.items():
+        if name in ELSEWHERE:
+            raise UsageError(f"--{name} is for a gateway by itself; {ELSEWHERE[name]}")
+        if name in places:
+            put(values, places[name], value)
+    if key := os.environ.get(CALLBACK_KEY):
+        put(values, "callbacks.key", key)
+    if values.get("engine", {}).get("model"):
+        values.setdefault("gateway", {}).setdefault("models", [values["engine"]["model"]])
+    try:
+        return HostSettings.model_validate(values)
+    except ValidationError as error:
+        raise UsageError("; ".join(invalid_fields(error))) from error
+
+
+def find(config: str | None) -> Path:
+    """A file, or the settings that the package ships."""
+    path = Path(config) if config else paths.conf() / "serve.yaml"
+    if not path.is_file():
+        raise UsageError(f"--config: there is no file {config}")
+    return path.resolve()
+
+
+def put(values: dict[str, Any], place: str, value: Any) -> None:
+    *above, last = place.split(".")
+    for name in above:
+        below = values.get(name)
+        values[name] = below if isinstance(below, dict) else {}
+        values = values[name]
+    values[last] = value
