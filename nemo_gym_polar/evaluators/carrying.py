@@ -13,11 +13,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from nemo_gym_polar.evaluators.base import EvaluatorError
+from nemo_gym_polar.evaluators.base import EvaluatorError, EvaluatorTimeoutError
 from nemo_gym_polar.runtimes.base import Exit, Runtime
 
 PATCH = ".polar.patch"
-IDENTITY = "-c core.fsmonitor= -c core.hooksPath=/dev/null -c safe.directory=*"
+GIT = "git -c core.fsmonitor= -c core.hooksPath=/dev/null -c safe.directory=*"
 
 
 async def carry_workspace(harness: Runtime, fresh: Runtime, seconds: float) -> None:
@@ -29,29 +29,41 @@ async def carry_workspace(harness: Runtime, fresh: Runtime, seconds: float) -> N
 
 
 async def carry_patch(
-    harness: Runtime, fresh: Runtime, repository: str, seconds: float, exclude: Sequence[str] = ()
+    harness: Runtime,
+    fresh: Runtime,
+    repository: str,
+    seconds: float,
+    *,
+    exclude: Sequence[str] = (),
+    command: str | None = None,
 ) -> int:
     """Bytes of the patch; 0 if the harness changed nothing. Raises `EvaluatorError` if there is no diff or no way to
-    apply it."""
-    tree = "rev-parse HEAD^{tree}"  # by content: commits made while a sandbox was prepared have other names in each
-    base = (await git(fresh, repository, tree, seconds)).stdout.decode().strip()
-    there = f"{harness.home}/{PATCH}"
-    unwanted = " ".join(shlex.quote(f":(exclude){pattern}") for pattern in exclude)
-    diff = f"diff --no-ext-diff --no-textconv --binary --cached {base} -- . {unwanted} > {there}"
-    await git(harness, repository, f"add -A && git {IDENTITY} {diff}", seconds)
+    apply it. `exclude` are git's path patterns; `command` prints the patch instead of `git diff`."""
+    there, here = f"{harness.home}/{PATCH}", f"{fresh.home}/{PATCH}"
+    diff = command or await difference(fresh, repository, seconds, exclude)
+    await bash(harness, repository, f"( {diff}\n) > {there}", seconds, "patch")
     patch = await harness.read(there)
     if patch:
-        here = f"{fresh.home}/{PATCH}"
         await fresh.write(here, patch)
-        await git(fresh, repository, f"apply --whitespace=nowarn {here}", seconds)
+        await bash(fresh, repository, f"{GIT} apply --whitespace=nowarn {here}", seconds, "git apply")
     return len(patch)
 
 
-async def git(runtime: Runtime, repository: str, command: str, seconds: float) -> Exit:
-    ended = await runtime.run(["bash", "-c", f"git {IDENTITY} {command}"], cwd=repository, timeout=seconds)
+async def difference(fresh: Runtime, repository: str, seconds: float, exclude: Sequence[str]) -> str:
+    """The command that shows what was changed since what the fresh sandbox has committed. That is named by its content:
+    commits that were made while a sandbox was prepared have other names in each."""
+    told = await bash(fresh, repository, f"{GIT} rev-parse HEAD^{{tree}}", seconds, "git rev-parse")
+    base = told.stdout.decode().strip()
+    unwanted = " ".join(shlex.quote(f":(exclude){pattern}") for pattern in exclude)
+    diff = f"{GIT} diff --no-ext-diff --no-textconv --no-color --binary --cached {base} -- . {unwanted}"
+    return f"{GIT} add -A && {diff}"
+
+
+async def bash(runtime: Runtime, directory: str, command: str, seconds: float, name: str) -> Exit:
+    ended = await runtime.run(["bash", "-c", command], cwd=directory, timeout=seconds)
+    if ended.timed_out:
+        raise EvaluatorTimeoutError(f"{name} in {directory} took longer than {seconds:.0f} s")
     if ended.code != 0:
         said = ended.stderr.decode(errors="replace").strip().splitlines()
-        raise EvaluatorError(
-            f"git {command.split()[0]} in {repository}: {said[-1] if said else f'exit code {ended.code}'}"
-        )
+        raise EvaluatorError(f"{name} in {directory}: {said[0] if said else f'exit code {ended.code}'}")
     return ended

@@ -11,11 +11,13 @@ from pydantic import ValidationError
 
 from nemo_gym_polar.evaluators.base import Evaluator, EvaluatorError
 from nemo_gym_polar.evaluators.command import CommandEvaluator
+from nemo_gym_polar.evaluators.output import OutputEvaluator
 from nemo_gym_polar.evaluators.session_completed import SessionCompletedEvaluator
 
 EVALUATORS: dict[str, Callable[[Mapping[str, Any]], Evaluator]] = {
     "command": CommandEvaluator,
     "session_completed": SessionCompletedEvaluator,
+    "test_on_output": OutputEvaluator,
 }
 
 

@@ -70,7 +70,11 @@ async def test_session_completed(runtime: Runtime, status: str, reward: float) -
 @pytest.mark.parametrize(
     ("strategy", "config", "message"),
     [
-        ("guess", {}, "evaluator.strategy='guess' is unknown: choose one of command, session_completed"),
+        (
+            "guess",
+            {},
+            "evaluator.strategy='guess' is unknown: choose one of command, session_completed, test_on_output",
+        ),
         ("command", {}, "evaluator.config.command"),
         ("command", {"command": "x", "scoer": 1}, "evaluator.config.scoer=1"),
         ("command", {"command": "x", "timeout_seconds": 0}, "evaluator.config.timeout_seconds=0"),

@@ -108,7 +108,7 @@ async def test_an_empty_patch(bench: Stand) -> None:
 async def test_no_repository_to_take_a_patch_from(bench: Stand) -> None:
     session = await one(bench, fresh(ASK_ONCE + "rm -rf .git", prepare=(REPOSITORY,), config={"carry": "patch"}))
     assert session.status is SessionStatus.ERROR
-    assert "git add in /workspace" in str(session.error)
+    assert "patch in /workspace: fatal: not a git repository" in str(session.error)
     assert session.dropped["partial_run"] > 0
 
 
