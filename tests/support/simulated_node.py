@@ -91,6 +91,13 @@ class SimulatedNode:
     async def close(self) -> None:
         await asyncio.sleep(0)
 
+    def left_behind(self) -> SimulatedNode:
+        """Begin anew with nothing; what there was until now, for whoever counts."""
+        before = SimulatedNode(self.id, self.capacity)
+        before.dead, before.started, before.acknowledged = True, self.started, self.acknowledged
+        self.outbox, self.running, self.started, self.acknowledged = Outbox(), {}, [], []
+        return before
+
     def move(self, session_id: str, status: SessionStatus) -> None:
         self.outbox.put(session_id, status)
 

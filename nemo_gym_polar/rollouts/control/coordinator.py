@@ -309,7 +309,7 @@ class Coordinator:
             nodes=dict(Counter(record.node_id for record in live if record.node_id)),
             tasks=await self.store.task_counts(),
             sessions=await self.store.session_counts(),
-            unstored=len(self.following.intake.unstored),
+            unstored=sum(member.unstored for member in self.roster.members.values()),
             trouble=self.roster.trouble.text,
         )
 

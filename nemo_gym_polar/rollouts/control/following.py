@@ -7,6 +7,7 @@ Invariant: a result is on disk and in the store before its node is told to forge
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import time
@@ -39,7 +40,6 @@ class Following:
     async def forever(self, member: Member) -> None:
         """Until the node is lost for good. One that is only silent is asked on; it may come back."""
         backoff = self.roster.backoff()
-        results = f"the results of node {member.id}"
         while True:
             try:
                 await self._ask(member)
@@ -48,9 +48,9 @@ class Following:
             except NodeError as error:
                 await self._doubt(member, str(error))
             except (StoreError, RolloutError) as error:  # a full disk, most likely; the node keeps the results
-                self.roster.trouble.begin(results, str(error))
+                self.roster.trouble.begin(results_of(member), str(error))
             else:
-                self.roster.trouble.end(results)
+                self.roster.trouble.end(results_of(member))
                 backoff.reset()
                 continue
             await backoff.wait()
@@ -63,8 +63,11 @@ class Following:
             member.attached, member.lost = True, False
             self.roster.wake.set()
             return
-        wait = self.settings.report_wait
-        await self._take(member, await member.call(member.node.reports(member.cursor, wait), wait))
+        wait, asked = self.settings.report_wait, time.monotonic()
+        reports = await member.call(member.node.reports(member.cursor, wait), wait)
+        if not reports and time.monotonic() - asked < wait / 2:
+            await asyncio.sleep(self.settings.retry_first)  # a node that doesn't wait must not be asked all the time
+        await self._take(member, reports)
         member.load, member.busy = await member.call(member.node.load()), False
         if member.load.sessions < len(self._expected(member)):
             await self._compare(member)
@@ -98,7 +101,9 @@ class Following:
     async def _take(self, member: Member, reports: Sequence[Report]) -> None:
         if not reports:
             return
+        member.unstored = sum(report.result is not None for report in reports)
         taken = await self.intake.take(member.id, reports)
+        member.unstored = 0
         self.placing.cancel(taken.cancel)
         for session_id in taken.strangers:
             await member.call(member.node.cancel(session_id))
@@ -111,15 +116,19 @@ class Following:
     async def _doubt(self, member: Member, error: str) -> None:
         silent = time.monotonic() - member.answered
         if silent >= self.settings.node_timeout and not member.lost:
-            member.lost, member.attached = True, False
+            self._is_lost(member)
             await self.give_up(member.id, f"node {member.id} gave no answer for {silent:.0f} s: {error}")
 
     async def lose(self, member: Member, reason: str) -> None:
         """For good: it is forgotten."""
-        member.lost, member.attached = True, False
+        self._is_lost(member)
         if self.roster.members.get(member.id) is member:
             del self.roster.members[member.id]
         await self.give_up(member.id, reason)
+
+    def _is_lost(self, member: Member) -> None:
+        member.lost, member.attached, member.unstored = True, False, 0
+        self.roster.trouble.end(results_of(member))
 
     async def give_up(self, node_id: str, reason: str) -> None:
         """All that the node had."""
@@ -147,3 +156,8 @@ class Following:
         with contextlib.suppress(NodeError):
             for record in records:
                 await member.call(member.node.cancel(record.session_id))
+
+
+def results_of(member: Member) -> str:
+    """Where a trouble with them arises."""
+    return f"the results of node {member.id}"

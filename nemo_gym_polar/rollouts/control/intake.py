@@ -34,23 +34,17 @@ class Taken:
 
 
 class Intake:
-    """`unstored`: sessions that have a result which is not kept yet."""
-
     def __init__(self, ledger: Ledger, settings: ControlSettings) -> None:
         self.ledger = ledger
         self.settings = settings
-        self.unstored: set[str] = set()
 
     async def take(self, node_id: str, reports: Sequence[Report]) -> Taken:
         """Raises `RolloutError` or `StoreError` if something can't be kept; nothing is to be acknowledged then."""
         results = {report.session_id: result for report in reports if (result := self._result(report)) is not None}
-        self.unstored |= results.keys()
         wanted = [result for name, result in results.items() if await self._is_wanted(name)]
         written = {result.session_id: await asyncio.to_thread(self._write, result) for result in wanted}
         async with self.ledger.turn():
-            taken = await self._store(node_id, reports, written)
-        self.unstored -= results.keys()
-        return taken
+            return await self._store(node_id, reports, written)
 
     def _result(self, report: Report) -> SessionResult | None:
         live = self.ledger.live.get(report.session_id)

@@ -35,6 +35,7 @@ class Member:
         self.seen = time.time()
         self.answered = time.monotonic()
         self.starting: set[str] = set()
+        self.unstored = 0  # results that it has and nobody has kept yet
         self.task: asyncio.Task[None] | None = None
 
     @property

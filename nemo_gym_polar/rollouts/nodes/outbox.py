@@ -32,10 +32,15 @@ class Outbox:
 
     async def after(self, cursor: int, wait: float) -> list[Report]:
         """Waits up to `wait` seconds for one."""
-        if self._cursor <= cursor and wait > 0:
+        found = self._later(cursor)
+        if not found and wait > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._changed.wait()
+            found = self._later(cursor)
+        return found
+
+    def _later(self, cursor: int) -> list[Report]:
         return [report for report in self._reports.values() if report.cursor > cursor]
 
     def forget(self, session_ids: Iterable[str]) -> None:

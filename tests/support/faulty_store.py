@@ -1,0 +1,23 @@
+# SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
+# SPDX-License-Identifier: Apache-2.0
+"""A store whose disk can be full, or whose answer can be lost after the work was done."""
+
+from __future__ import annotations
+
+from nemo_gym_polar.rollouts.control.records import EventRecord
+from nemo_gym_polar.rollouts.store.batch import Batch
+from nemo_gym_polar.rollouts.store.errors import StoreError
+from nemo_gym_polar.rollouts.store.store import Store
+
+
+class FaultyStore(Store):
+    full = False
+    lossy = False
+
+    async def write(self, batch: Batch) -> list[EventRecord]:
+        if self.full:
+            raise StoreError("store: the disk is full")
+        written = await super().write(batch)
+        if self.lossy:
+            raise StoreError("store: the connection was lost")
+        return written
