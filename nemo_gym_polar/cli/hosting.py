@@ -45,6 +45,7 @@ PLACES: Mapping[str, str] = {
     "directory": "directory",
     "store": "store",
     "join": "join",
+    "ray": "ray.address",
     "node_id": "node.node_id",
     "drain_seconds": "node.shutdown_grace",
 }
@@ -106,4 +107,4 @@ def put(values: dict[str, Any], place: str, value: Any) -> None:
         below = values.get(name)
         values[name] = below if isinstance(below, dict) else {}
         values = values[name]
-    values[last] = value
+    values[last] = str(value) if isinstance(value, Path) else value

@@ -123,6 +123,10 @@ def serve(
         bool, typer.Option("--service", help="Run the rollout service, with a node of its own if there is an engine.")
     ] = False,
     join: Annotated[str | None, typer.Option(help="Run a node of the service at this address.")] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(help="Run the service with a node on every machine of this Ray cluster: HOST:PORT, or auto."),
+    ] = None,
     config: Annotated[str | None, typer.Option(help="The service's or node's settings: a YAML file.")] = None,
     directory: Annotated[Path | None, typer.Option(help="Where a service or node keeps what it has.")] = None,
     store: Annotated[str | None, typer.Option(help="The service's database, if not SQLite in its directory.")] = None,
@@ -133,9 +137,9 @@ def serve(
     By itself this is a gateway. Without an admin token there is one session; its base URL and API key are printed,
     Ctrl-C ends it and writes its traces. With one, POST /sessions makes sessions.
 
-    With --service, --join or --config it is the rollout service, or a node of it (docs/rollout-service.md).
+    With --service, --join, --ray or --config it is the rollout service, or a node of it (docs/rollout-service.md).
     """
-    if service or join or config:
+    if service or join or ray or config:
         return hosting.serve(config, overrides or [], given(context))
     if overrides or directory or store or node_id:
         raise UsageError("settings, --directory, --store and --node-id are a service's: give --service as well")

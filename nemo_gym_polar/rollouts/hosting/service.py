@@ -17,7 +17,7 @@ from nemo_gym_polar.rollouts.hosting.local import hosted_node
 from nemo_gym_polar.rollouts.hosting.settings import HostSettings
 from nemo_gym_polar.rollouts.hosting.stopping import stop_event
 from nemo_gym_polar.rollouts.listening import listening
-from nemo_gym_polar.rollouts.nodes.base import Node
+from nemo_gym_polar.rollouts.nodes.base import Node, NodeError
 from nemo_gym_polar.rollouts.nodes.http import HttpNode
 from nemo_gym_polar.rollouts.store.store import Store
 
@@ -76,7 +76,10 @@ def workers(settings: HostSettings) -> dict[str, int]:
 
 def ray_cluster(settings: HostSettings) -> RayCluster:
     """Ray is an extra, and slow to import."""
-    from nemo_gym_polar.rollouts.nodes.ray_cluster import RayCluster
+    try:
+        from nemo_gym_polar.rollouts.nodes.ray_cluster import RayCluster
+    except ModuleNotFoundError as error:
+        raise NodeError(f"ray: there is no {error.name} here: pip install 'nemo-gym-polar[ray]'") from error
     from nemo_gym_polar.rollouts.nodes.ray_settings import NodeSettings, RaySettings
 
     assert settings.engine

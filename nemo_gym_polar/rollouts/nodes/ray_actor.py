@@ -78,14 +78,15 @@ class NodeActor:
             return self.about
 
     async def _open(self, settings: NodeSettings) -> About:
-        directory = settings.directory / self.id
+        directory = settings.directory / "nodes" / self.id
         gateway_settings = settings.gateway_at(directory)
         await asyncio.to_thread(gateway_settings.journals.mkdir, parents=True, exist_ok=True)
         engine = await asyncio.to_thread(make_engine, settings.engine)
         gateway = await self._stack.enter_async_context(Gateway(engine, gateway_settings))
+        await gateway.mode.engine.check()
         # A socket's path may have 107 bytes, so it lies in the system's own temporary directory.
         sockets = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="polar-"))
-        address = ray.util.get_node_ip_address()
+        address: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
         uds = Path(sockets) / "gateway.sock"
         server = await self._stack.enter_async_context(serve(gateway, host=address, port=settings.port, uds=uds))
         rollouts = settings.rollouts_at(directory)

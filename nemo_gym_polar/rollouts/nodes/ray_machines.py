@@ -10,6 +10,7 @@ import re
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 
 import ray
 import ray.util
@@ -75,7 +76,7 @@ def fits(resources: dict[str, float], settings: RaySettings) -> bool:
     return resources.get("CPU", 0.0) >= settings.cpus and (wanted is None or resources.get(wanted, 0.0) > 0)
 
 
-async def place(machine: Machine, settings: RaySettings) -> tuple[str, ActorHandle]:
+async def place(machine: Machine, settings: RaySettings) -> tuple[str, ActorHandle[Any]]:
     """An actor on that machine and no other. It outlives this process: the next service finds it by its name."""
     node_id = new_node_id(machine)
     options = {
@@ -87,7 +88,8 @@ async def place(machine: Machine, settings: RaySettings) -> tuple[str, ActorHand
         "max_task_retries": 0,
         "scheduling_strategy": NodeAffinitySchedulingStrategy(machine.id, soft=False),
     }
-    actor = await asyncio.to_thread(lambda: ray.remote(NodeActor).options(**options).remote(node_id))
+    made: Any = ray.remote(NodeActor)
+    actor: ActorHandle[Any] = await asyncio.to_thread(lambda: made.options(**options).remote(node_id))
     return node_id, actor
 
 
@@ -96,7 +98,7 @@ def new_node_id(machine: Machine) -> str:
     return f"{host[:64]}-{uuid.uuid4().hex[:8]}"
 
 
-async def find(node_id: str, settings: RaySettings) -> ActorHandle | None:
+async def find(node_id: str, settings: RaySettings) -> ActorHandle[Any] | None:
     """None for an actor that is gone."""
     try:
         return await asyncio.to_thread(ray.get_actor, node_id, settings.namespace)

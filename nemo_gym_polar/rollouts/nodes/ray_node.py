@@ -23,7 +23,7 @@ from nemo_gym_polar.rollouts.nodes.ray_settings import NodeSettings
 class RayNode:
     """`actor` is None for one that is gone. Results come through Ray's object store, arrays uncopied."""
 
-    def __init__(self, node_id: str, actor: ActorHandle | None, timeout: float = 30.0) -> None:
+    def __init__(self, node_id: str, actor: ActorHandle[Any] | None, timeout: float = 30.0) -> None:
         self._id = node_id
         self._actor = actor
         self._timeout = timeout

@@ -49,7 +49,7 @@ class RaySettings(BaseModel):
 
 
 class NodeSettings(BaseModel):
-    """What every node runs. `directory` is on each machine's own disk; a node works in a directory of its name below.
+    """What every node runs. `directory` is on each machine's own disk; a node works below it, in nodes/ID.
 
     Its gateway listens on the machine's address, on `port` (0: any free one). A node that no service has asked for
     `abandoned_after` seconds ends itself.
