@@ -27,9 +27,10 @@ def growing(run: Found) -> str:
     """CPU per turn over a session of 100 turns, on a logarithmic scale."""
     lines = {name: _tenths(rounds) for name, rounds in run["growing"].items() if name != "direct"}
     values = [value for line in lines.values() for value in line]
-    low, high = 10 ** math.floor(math.log10(min(values))), 10 ** math.ceil(math.log10(max(values)))
+    ticks = _ticks(min(values), max(values))
+    low, high = ticks[0], ticks[-1]
     parts = [f"<text x='{LEFT}' y='20' {STYLE} font-weight='bold'>CPU ms per turn, by turn of a session</text>"]
-    parts += _grid(low, high)
+    parts += _grid(ticks)
     ordered = sorted(lines.items(), key=lambda item: -item[1][-1])
     for place, (name, line) in enumerate(ordered):
         parts += _line(name, line, low, high, TOP + 10 + 22 * place)
@@ -43,13 +44,19 @@ def _tenths(rounds: list[Found]) -> list[float]:
     return [max(0.01, statistics.median(column)) for column in columns]
 
 
-def _grid(low: float, high: float) -> Iterator[str]:
-    value = low
-    while value <= high * 1.001:
-        y = _y(value, low, high)
+def _ticks(least: float, most: float) -> list[float]:
+    """1, 3, 10, 30, … from below the least to above the most."""
+    found = [base * 10.0**power for power in range(-3, 5) for base in (1, 3)]
+    start = max(at for at, tick in enumerate(found) if tick <= max(least, found[0]))
+    end = min(at for at, tick in enumerate(found) if tick >= min(most, found[-1]))
+    return found[start : max(end, start + 1) + 1]
+
+
+def _grid(ticks: list[float]) -> Iterator[str]:
+    for value in ticks:
+        y = _y(value, ticks[0], ticks[-1])
         yield f"<line x1='{LEFT}' x2='{WIDTH - RIGHT}' y1='{y:.1f}' y2='{y:.1f}' stroke='#ddd'/>"
         yield f"<text x='{LEFT - 8}' y='{y + 4:.1f}' text-anchor='end' {STYLE}>{value:g}</text>"
-        value *= 10
     for turn in (0, 20, 40, 60, 80, 100):
         x = _x(turn)
         yield f"<text x='{x:.1f}' y='{HEIGHT - BOTTOM + 20}' text-anchor='middle' {STYLE}>{turn}</text>"

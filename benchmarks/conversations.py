@@ -10,10 +10,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+import aiohttp
 import numpy as np
 import orjson
 from corpus import Corpus
-from gateways import Endpoint
+from gateways import Endpoint, FailedError
 from servers import Bench, Server
 
 from nemo_gym_polar.engines.template import ChatTemplate
@@ -81,17 +82,22 @@ class Talk:
         body = orjson.dumps(request)
         headers = {"content-type": "application/json", **self.endpoint.headers}
         started = time.perf_counter()
-        async with self.bench.client.post(
-            self.endpoint.base_url + "/chat/completions", data=body, headers=headers
-        ) as reply:
-            answer = await reply.read()
+        status, answer = await self._post(body, headers)
         waited = time.perf_counter() - started
-        if reply.status != 200:
-            raise RuntimeError(f"{self.server.gateway.name} answered {reply.status}: {answer[:800]!r}")
+        if status != 200:
+            raise FailedError(f"{self.server.gateway.name} answered {status}: {answer[:800]!r}")
         said = orjson.loads(answer)["choices"][0]["message"]
         call = {key: said["tool_calls"][0][key] for key in ("id", "type", "function")}
         self.history.append({"role": "assistant", "content": said["content"], "tool_calls": [call]})
         return waited
+
+    async def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+        try:
+            url = self.endpoint.base_url + "/chat/completions"
+            async with self.bench.client.post(url, data=body, headers=headers) as reply:
+                return reply.status, await reply.read()
+        except aiohttp.ClientError as error:
+            raise FailedError(f"{self.server.gateway.name} broke a call off: {error!r}") from error
 
     def observe(self, text: str) -> None:
         call = self.history[-1]["tool_calls"][0]

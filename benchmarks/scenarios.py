@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from typing import Any
 
 from conversations import Talk, Texts, talk
@@ -74,10 +75,14 @@ async def growing(bench: Bench, server: Server, texts: Texts, *, turns: int, ses
 
 
 async def latency(bench: Bench, servers: list[Server], texts: Texts, *, conversations: int) -> dict[str, list[float]]:
-    """Milliseconds of the second and third call of small conversations, one call at a time, the servers in turn."""
+    """Milliseconds of the second and third call of small conversations, one call at a time.
+
+    The servers in turn, in another order each time: what one still does after its answer falls on all.
+    """
     waited: dict[str, list[float]] = {server.gateway.name: [] for server in servers}
+    random = Random(0)
     for at in range(conversations):
-        for server in servers:
+        for server in random.sample(servers, len(servers)):
             if server.gateway.slow and at % 4:
                 continue
             one = await talk(bench, server, texts.opening(512))

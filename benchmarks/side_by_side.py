@@ -22,6 +22,7 @@ import asyncio
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -33,7 +34,7 @@ from typing import Any
 import corpus
 import scenarios
 from conversations import Texts, script
-from gateways import GATEWAYS, Gateway
+from gateways import GATEWAYS, FailedError, Gateway
 from peers import PEERS
 from processes import ROOT
 from servers import Bench, Server, running
@@ -201,7 +202,13 @@ def main() -> None:
     size = Size(arguments.rounds, arguments.scale, arguments.turns)
     if size.rounds < 1 or size.scale <= 0 or size.turns < 1:
         parser.error("--rounds and --turns must be at least 1, --scale more than 0")
-    found = asyncio.run(measure(chosen(arguments.only), size))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server outlives this process
+    try:
+        found = asyncio.run(measure(chosen(arguments.only), size))
+    except FailedError as error:
+        raise SystemExit(f"benchmarks: {error}") from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     print(json.dumps(found, indent=1) if arguments.json else table(found))
 
 

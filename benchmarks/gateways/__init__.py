@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from gateways.agentcore import AgentCore
 from gateways.agentlightning import AgentLightning
-from gateways.base import Endpoint, Gateway, Place
+from gateways.base import Endpoint, FailedError, Gateway, Place
 from gateways.floors import Direct, RecordingProxy, SGLangRouter
 from gateways.litellm import LiteLLM
 from gateways.nemo_gym import NeMoGym
 from gateways.polar import Polar
 from gateways.rllm import RLLM
 
-__all__ = ["GATEWAYS", "Endpoint", "Gateway", "Place"]
+__all__ = ["GATEWAYS", "Endpoint", "FailedError", "Gateway", "Place"]
 
 GATEWAYS: dict[str, Gateway] = {
     gateway.name: gateway

@@ -11,6 +11,10 @@ from typing import Any, ClassVar
 import aiohttp
 
 
+class FailedError(Exception):
+    """A gateway that was to be measured did not do its work."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where one gateway runs: in front of `engine`, on `port`, with a directory for what it writes.
@@ -76,10 +80,13 @@ class Gateway:
 
 async def post(client: aiohttp.ClientSession, url: str, body: object, **headers: str) -> Any:
     """The reply's JSON; an error if it is not a success."""
-    async with client.post(url, json=body, headers=headers) as reply:
-        if reply.status >= 300:
-            raise RuntimeError(f"{url} answered {reply.status}: {(await reply.text())[:500]}")
-        return await reply.json()
+    try:
+        async with client.post(url, json=body, headers=headers) as reply:
+            if reply.status < 300:
+                return await reply.json()
+            raise FailedError(f"{url} answered {reply.status}: {(await reply.text())[:500]}")
+    except aiohttp.ClientError as error:
+        raise FailedError(f"{url} can't be reached: {error}") from error
 
 
 def size(path: Path | None) -> int:
