@@ -92,3 +92,24 @@ def test_whatever_holds_it() -> None:
     value = {"a k": ["k", ("xk", 1, None)], "b": {"k": 2.5}}
     assert without("k", value) == {"a [hidden]": ["[hidden]", ["x[hidden]", 1, None]], "b": {"[hidden]": 2.5}}
     assert without("", value) is value
+
+
+FETCH = """
+fetch() {
+  exec 3<>/dev/tcp/127.0.0.1/8399
+  printf '%s %s HTTP/1.1\\r\\nHost: polar\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n' "$1" "$2" >&3
+  head -n 1 <&3; exec 3>&-
+}
+"""
+
+
+async def test_the_door_of_a_sandbox_leads_to_the_model_and_to_no_management(bench: Stand) -> None:
+    """What runs inside must not read metrics, pause the engine or start sessions."""
+    asked = [("GET", "/metrics"), ("GET", "/health"), ("GET", "/sessions"), ("POST", "/sessions"),
+             ("POST", "/admin/inference/pause"), ("GET", "/node/reports"), ("GET", "/openapi.json")]  # fmt: skip
+    script = FETCH + "".join(f"fetch {method} {path}\n" for method, path in asked)
+    (session,) = (await bench.service.run(task(script + ASK_ONCE))).sessions
+    log = (bench.directory / "sessions" / session.session_id / "harness.log").read_text()
+    codes = [int(line.split()[1]) for line in log.splitlines()]
+    assert len(codes) == len(asked)
+    assert set(codes) <= {401, 404}
