@@ -10,6 +10,23 @@ from typing import Any
 Found = dict[str, Any]
 
 
+# Milliseconds of CPU of the same releases on the machine that the bars were chosen on; and where they are here.
+ELSEWHERE = {
+    "a small call": ("small", "first_cpu_ms", {"rllm": 2.6, "agentlightning": 2.85, "nemo-gym": 2.58}),
+    "a call of 30,000 tokens": ("large", "first_cpu_ms", {"rllm": 11.5, "agentlightning": 11.0, "nemo-gym": 10.0}),
+    "a turn of a session of 100": ("growing", "cpu_ms_100", {"rllm": 8.3, "agentlightning": 8.4, "nemo-gym": 13.6}),
+}
+
+
+def elsewhere(run: Found) -> str:
+    """How much slower this machine was: the median of the peers' ratios, per scenario."""
+    factors = []
+    for what, (scenario, key, there) in ELSEWHERE.items():
+        ratios = [_median(run[scenario][name], key) / value for name, value in there.items()]
+        factors.append(f"{statistics.median(ratios):.1f} times for {what}")
+    return f"The same peers took more CPU here than there: {', '.join(factors)}."
+
+
 def table(found: Found) -> str:
     rows = [
         f"| {what} ≤ {bar:g} {unit} | {_shown(values)} | {verdict(bar, values)} |"

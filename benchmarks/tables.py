@@ -19,7 +19,7 @@ def all_tables(found: Found) -> dict[str, str]:
     return {
         "machine": machine(found["side_by_side"]),
         "summary": summary(found["side_by_side"]),
-        "bars": bars.table(found),
+        "bars": bars.table(found) + "\n\n" + bars.elsewhere(found["side_by_side"]),
         "calls": calls(found["side_by_side"]),
         "growing": growing(found["side_by_side"]),
         "latency": latency(found["side_by_side"]),

@@ -69,5 +69,8 @@ def test_a_bar_is_met_or_missed(report: ModuleType, values: dict[str, float], ve
 def test_every_peer_is_pinned_at_the_version_that_is_named(report: ModuleType, repo: Path) -> None:
     peers = importlib.import_module("peers").PEERS
     for peer in peers.values():
-        assert re.search(rf"^{peer.distribution}=={re.escape(peer.version)} ", peer.pins.read_text(), re.MULTILINE)
+        pins = peer.pins.read_text()
+        assert re.search(rf"^{peer.distribution}=={re.escape(peer.version)} ", pins, re.MULTILINE)
+        assert all("--hash=sha256:" in entry for entry in re.split(r"\n(?=\S)", pins.strip()))
+        assert "://" not in pins
     assert {path.stem for path in (repo / "benchmarks" / "peers").glob("*.txt")} == set(peers)
