@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
 from nemo_gym_polar.rollouts.api.shapes import NodeShape, SessionShape, TaskLine, TaskShape
 
+WIDE = 240
 COLOURS = {
     "completed": "green",
     "failed": "red",
@@ -28,7 +30,8 @@ COLOURS = {
 
 
 def console() -> Console:
-    return Console(soft_wrap=True, highlight=False)
+    """Whole lines for a program that reads them."""
+    return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else WIDE)
 
 
 def print_task(task: TaskShape) -> None:
@@ -41,7 +44,8 @@ def print_task(task: TaskShape) -> None:
 def session_table(sessions: Sequence[SessionShape]) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in ("sample", "attempt", "session", "state", "reward", "node", "error"):
-        table.add_column(name, justify="right" if name in ("sample", "attempt", "reward") else "left")
+        justify: JustifyMethod = "right" if name in ("sample", "attempt", "reward") else "left"
+        table.add_column(name, justify=justify, overflow="fold")
     for one in sessions:
         reward = "" if one.reward is None else f"{one.reward:.3f}"
         row = (str(one.sample), str(one.attempt), one.session_id, coloured(one.state), reward, one.node_id or "")

@@ -74,11 +74,16 @@ class Calls:
             ) as reply:
                 text = await reply.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            why = str(error) or type(error).__name__
-            raise UnreachableError(f"no answer from the service at {self.url}: {why}") from error
+            raise UnreachableError(f"no answer from the service at {self.url}: {reason(error)}") from error
         if reply.status >= 300:
             raise make_error(reply.status, said(text), reply.headers.get("Retry-After"))
         return text
+
+
+def reason(error: BaseException) -> str:
+    """In few words."""
+    system = getattr(error, "os_error", None)
+    return (system.strerror if system else str(error)) or type(error).__name__
 
 
 def pause(attempt: int) -> float:
