@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from nemo_gym_polar.forest.staleness import Ages, measure_ages, without_stale
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.rollouts.scoring import MASKED
 from nemo_gym_polar.rollouts.task import SessionResult
@@ -44,6 +45,7 @@ class Credit:
 
     `token_mass` (tokens x weight) and `sessions` count every session that took part, those without gradient too: they
     are the denominators of the loss. `excluded` counts sessions, `untrained` sampled tokens without gradient, by cause.
+    `ages` are of the tokens as they came, before any was found too old.
     """
 
     examples: list[Example] = field(default_factory=list)
@@ -52,6 +54,7 @@ class Credit:
     sessions: int = 0
     token_mass: float = 0.0
     excluded: Counter[str] = field(default_factory=Counter)
+    ages: Ages = field(default_factory=Ages)
     untrained: Counter[str] = field(default_factory=Counter)
 
     def leave_out(self, cause: str, tokens: int) -> None:
@@ -64,13 +67,21 @@ class Credit:
 
 
 def assign_credit(
-    groups: Sequence[Sequence[SessionResult]], settings: CreditSettings, score: TraceScore | None = None
+    groups: Sequence[Sequence[SessionResult]],
+    settings: CreditSettings,
+    score: TraceScore | None = None,
+    *,
+    version: int | None = None,
 ) -> Credit:
-    """Each inner sequence holds the sessions of one task. `score` replaces what `settings.trace_rewards` says."""
+    """Each inner sequence holds the sessions of one task. `score` replaces what `settings.trace_rewards` says;
+    `version` is that of the weights that learn, which bounds of age need."""
+    if version is None and (settings.max_token_age is not None or settings.max_group_age is not None):
+        raise TrainingError("credit.max_token_age and max_group_age need the version of the weights that learn")
     score = score or (own_reward if settings.trace_rewards == "trace" else session_reward)
     credit = Credit()
     for group in groups:
-        _credit_group(credit, group, settings, score)
+        fresh = group if version is None else _fresh(credit, group, settings, version)
+        _credit_group(credit, fresh, settings, score)
     return credit
 
 
@@ -93,6 +104,29 @@ def baselines(rewards: Float64, kind: str) -> Float64:
     if len(rewards) < 2 or kind == "group_mean":
         return np.full_like(rewards, rewards.mean())
     return (rewards.sum() - rewards) / (len(rewards) - 1)
+
+
+def _fresh(
+    credit: Credit, group: Sequence[SessionResult], settings: CreditSettings, version: int
+) -> Sequence[SessionResult]:
+    """The group without what is too old; empty if it is so as a whole."""
+    ages = measure_ages((trace for session in group for trace in session.traces), version)
+    credit.ages.merge(ages)
+    if settings.max_group_age is not None and not ages.within(settings.max_group_age):
+        credit.excluded["stale_group"] += len(group)
+        credit.leave_out("stale_group", sum(trace.trained_tokens for one in group for trace in one.traces))
+        return ()
+    bound = settings.max_token_age
+    if bound is None or ages.within(bound):
+        return group
+    return [_fresh_session(credit, session, version, bound) for session in group]
+
+
+def _fresh_session(credit: Credit, session: SessionResult, version: int, bound: int) -> SessionResult:
+    traces = [without_stale(trace, version, bound) for trace in session.traces]
+    before, after = (sum(trace.trained_tokens for trace in some) for some in (session.traces, traces))
+    credit.leave_out("stale_tokens", before - after)
+    return session.model_copy(update={"traces": traces})
 
 
 def _credit_group(credit: Credit, group: Sequence[SessionResult], settings: CreditSettings, score: TraceScore) -> None:

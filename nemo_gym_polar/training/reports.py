@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from nemo_gym_polar.forest.staleness import Ages
 from nemo_gym_polar.rollouts.service import GroupResult
 from nemo_gym_polar.rollouts.task import SessionResult
 
@@ -167,13 +168,18 @@ def report_step(
         rollout_seconds=rollout_seconds,
         train_seconds=metrics.seconds,
         push_seconds=push_seconds,
-        values=dict(metrics.values),
+        values={**metrics.values, **_ages(credit.ages)},
     )
 
 
 def sampled_tokens(session: SessionResult) -> int:
     """All tokens that the policy sampled in a session, trained on or not."""
     return sum(trace.trained_tokens for trace in session.traces) + sum(session.dropped.values())
+
+
+def _ages(ages: Ages) -> dict[str, float]:
+    """How many weight updates the sampled tokens are behind."""
+    return {"token_age": ages.mean, "token_age_max": float(ages.oldest), "tokens_of_unknown_age": float(ages.unknown)}
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:

@@ -30,6 +30,9 @@ class CreditSettings(Settings):
     its own against the group's baseline. `kind_weights` share a session among its chains. Sessions that ended in one of
     `exclude` are no part of their group, neither of its baseline nor of the gradient; nor are those without a token to
     train on, unless `baseline_of_masked` lets their reward count in the baseline.
+
+    Ages count weight updates since a token was sampled. Tokens older than `max_token_age` are taken out of the loss;
+    a group with a token older than `max_group_age` is left out whole (None: any age).
     """
 
     baseline: Literal["leave_one_out", "group_mean"] = "leave_one_out"
@@ -38,6 +41,8 @@ class CreditSettings(Settings):
     kind_weights: dict[TraceKind, NotNegative] = {}
     exclude: frozenset[SessionStatus] = frozenset({SessionStatus.CANCELLED})
     baseline_of_masked: bool = False
+    max_token_age: Natural | None = None
+    max_group_age: Natural | None = None
 
     def kind_weight(self, kind: TraceKind) -> float:
         return self.kind_weights.get(kind, KIND_WEIGHTS[kind])

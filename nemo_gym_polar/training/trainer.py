@@ -81,7 +81,7 @@ class Trainer:
         lr = learning_rate(self.steps, self.settings.steps, self.settings.optimizer)
         for parameters in self._optimizer.param_groups:
             parameters["lr"] = lr
-        credit = assign_credit(groups, self.settings.credit, self._score)
+        credit = assign_credit(groups, self.settings.credit, self._score, version=self.steps)
         batch = flatten(credit, self.settings.loss, self._reach, self.settings.packing.max_tokens)
         norms, values = self._learn(batch) if len(batch) else ([], {})
         self.steps += 1
