@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from nemo_gym_polar.rollouts.nodes.base import Assignment, Load, NodeError, NodeLostError, Report
 from nemo_gym_polar.rollouts.nodes.outbox import Outbox
@@ -28,6 +29,7 @@ class SimulatedNode:
         self.silent = self.dead = self.deaf = self.draining = False
         self.refusal: Exception | None = None
         self.pressure: float | None = None
+        self.metadata: dict[str, Any] = {}  # of the results to come
         self.paused: list[float] = []
         self.versions: list[str | None] = []
         self.on_start: Callable[[Assignment], None] | None = None
@@ -104,6 +106,11 @@ class SimulatedNode:
     def end(self, session_id: str, status: SessionStatus = SessionStatus.COMPLETED, reward: float = 1.0) -> None:
         work = self.running.pop(session_id)
         result = SessionResult(
-            session_id=session_id, task_id=work.request.task_id, sample=work.sample, status=status, reward=reward
+            session_id=session_id,
+            task_id=work.request.task_id,
+            sample=work.sample,
+            status=status,
+            reward=reward,
+            metadata=self.metadata,
         )
         self.outbox.put(session_id, status, result)
