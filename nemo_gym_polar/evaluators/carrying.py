@@ -11,7 +11,6 @@ from __future__ import annotations
 import shlex
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from nemo_gym_polar.evaluators.base import EvaluatorError, EvaluatorTimeoutError
 from nemo_gym_polar.runtimes.base import Exit, Runtime
@@ -22,8 +21,7 @@ GIT = "git -c core.fsmonitor= -c core.hooksPath=/dev/null -c safe.directory=*"
 
 async def carry_workspace(harness: Runtime, fresh: Runtime, seconds: float) -> None:
     """Raises `SandboxError` if it is too large or can't be read."""
-    with tempfile.TemporaryDirectory(prefix="polar-carry-") as directory:
-        archive = Path(directory, "workspace.tar")
+    with tempfile.TemporaryFile() as archive:
         await harness.save(harness.workspace, archive, timeout=seconds)
         await fresh.restore(archive, fresh.workspace, clean=True, timeout=seconds)
 

@@ -9,15 +9,18 @@ read the machine's files.
 from __future__ import annotations
 
 import asyncio
+import os
 import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from nemo_gym_polar.rollouts.specs import PrepareAction
 from nemo_gym_polar.runtimes.base import Exit, Runtime, SandboxError
 
+PIECE = 1 << 20  # bytes
 SHOWN = 300  # characters of a failed command's last line
 
 
@@ -36,7 +39,7 @@ class Actions:
                 self.source(number, step)
 
     async def perform(self, runtime: Runtime, seconds_left: Callable[[], float]) -> None:
-        """Raises `SandboxError` for the first step that fails for good."""
+        """Raises `SandboxError` for the first step that fails for good, `TimeoutError` for one that had no time."""
         for number, step in enumerate(self.steps):
             if step.type == "exec":
                 await self.execute(runtime, number, step, seconds_left)
@@ -52,21 +55,19 @@ class Actions:
             ended = await runtime.run(argv, env=step.env, cwd=cwd, timeout=left())
             if ended.code == 0:
                 return
+            if ended.timed_out:
+                raise TimeoutError
         raise SandboxError(f"{self.field(number)}.command={shorten(str(step.command))!r} {reason(ended)}")
 
     async def upload(self, runtime: Runtime, number: int, step: PrepareAction, left: Callable[[], float]) -> None:
         source = self.source(number, step)
         target = str(PurePosixPath(runtime.workspace, str(step.target)))
+        send = upload_file if step.type == "upload_file" else upload_directory
         try:
-            if step.type == "upload_file":
-                mode = source.stat().st_mode & 0o755 | 0o600
-                await runtime.write(target, await asyncio.to_thread(source.read_bytes), mode=mode)
-            else:
-                await upload_directory(runtime, source, target, left())
+            await send(runtime, source, target, left())
         except OSError as error:
-            raise SandboxError(
-                f"{self.field(number)}.source={step.source!r} can't be read: {error.strerror}"
-            ) from error
+            field = f"{self.field(number)}.source={step.source!r}"
+            raise SandboxError(f"{field} can't be read: {error.strerror}") from error
 
     def source(self, number: int, step: PrepareAction) -> Path:
         field = f"{self.field(number)}.source={step.source!r}"
@@ -85,22 +86,28 @@ class Actions:
         return f"runtime.{self.name}[{number}]"
 
 
+async def upload_file(runtime: Runtime, source: Path, target: str, seconds: float) -> None:
+    """In pieces, with the source's permission to execute."""
+    with source.open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode & 0o755 | 0o600
+        await runtime.write(target, b"", mode=mode)
+        while piece := await asyncio.to_thread(file.read, PIECE):
+            await runtime.write(target, piece, append=True, mode=mode)
+
+
 async def upload_directory(runtime: Runtime, source: Path, target: str, seconds: float) -> None:
     """What is in `source` comes to lie in `target`; links stay links."""
-    with tempfile.TemporaryDirectory(prefix="polar-upload-") as directory:
-        archive = Path(directory, "upload.tar")
+    with tempfile.TemporaryFile() as archive:
         await asyncio.to_thread(pack, source, archive)
         await runtime.restore(archive, target, timeout=seconds)
 
 
-def pack(source: Path, archive: Path) -> None:
-    with tarfile.open(archive, "w") as tar:
+def pack(source: Path, archive: IO[bytes]) -> None:
+    with tarfile.open(fileobj=archive, mode="w") as tar:
         tar.add(source, arcname=".")
 
 
 def reason(ended: Exit) -> str:
-    if ended.timed_out:
-        return f"took longer than the {ended.seconds:.0f} s that the session had left"
     said = (ended.stderr or ended.stdout).decode(errors="replace").strip().splitlines()
     why = f"exit code {ended.code}" if ended.code is not None else f"killed for {ended.killed_for}"
     return f"failed: {why}{': ' + said[-1][:SHOWN] if said else ''}"

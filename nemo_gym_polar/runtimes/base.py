@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 
 class SandboxError(Exception):
@@ -62,7 +62,7 @@ class Runtime(Protocol):
     """One sandbox. Paths are those seen inside; `start` before anything else, `stop` ends every process in it.
 
     `run` starts in the workspace unless `cwd` says otherwise; what is `hidden` appears in no log. `save` packs a
-    directory into a tar file on this machine, `restore` unpacks one; with `clean`, the directory is emptied first.
+    directory into an open tar file here, `restore` unpacks one; with `clean`, the directory is emptied first.
     """
 
     workspace: str
@@ -86,9 +86,9 @@ class Runtime(Protocol):
 
     async def read(self, path: str) -> bytes: ...
 
-    async def save(self, directory: str, archive: Path, *, timeout: float) -> None: ...
+    async def save(self, directory: str, archive: IO[bytes], *, timeout: float) -> None: ...
 
-    async def restore(self, archive: Path, directory: str, *, clean: bool = False, timeout: float) -> None: ...
+    async def restore(self, archive: IO[bytes], directory: str, *, clean: bool = False, timeout: float) -> None: ...
 
     async def alive(self) -> bool: ...
 

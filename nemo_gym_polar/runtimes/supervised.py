@@ -145,29 +145,24 @@ class SupervisedRuntime(ABC):
             fields: dict[str, Any] = {"path": path, "append": append or at > 0, "mode": mode}
             await self.connected.call("write", data[at : at + PIECE], within=ANSWER_SECONDS, **fields)
 
-    async def save(self, directory: str, archive: Path, *, timeout: float) -> None:
+    async def save(self, directory: str, archive: IO[bytes], *, timeout: float) -> None:
         argv = ["tar", "-C", directory, "--ignore-failed-read", "-cf", "-", "."]
         fields: dict[str, Any] = {"argv": argv, "env": self.environment(), "cwd": "/", "timeout": timeout}
         limit = self.limits.output_mb * MIB
-        with archive.open("wb") as file:
-            packed, printed = await self.command_to_end(fields, lambda stream, data: keep(file, stream, data), limit)
+        packed, printed = await self.command_to_end(fields, lambda stream, data: keep(archive, stream, data), limit)
         if packed.killed_for == "output" or printed > limit:
-            raise SandboxError(
-                f"{directory} is larger than {self.limits.output_mb} MiB: raise runtime.settings.output_mb"
-            )
+            most = f"{self.limits.output_mb} MiB"
+            raise SandboxError(f"{directory} is larger than {most}: raise runtime.settings.output_mb")
         check(packed, f"{directory} can't be packed")
 
-    async def restore(self, archive: Path, directory: str, *, clean: bool = False, timeout: float) -> None:
+    async def restore(self, archive: IO[bytes], directory: str, *, clean: bool = False, timeout: float) -> None:
         inside = f"{self.home}/.polar.tar"
-        await self.upload(archive, inside)
+        archive.seek(0)
+        await self.write(inside, b"")
+        while piece := await asyncio.to_thread(archive.read, PIECE):
+            await self.write(inside, piece, append=True)
         argv = ["bash", "-c", UNPACK, "unpack", directory, inside, "clean" if clean else ""]
         check(await self.run(argv, cwd="/", timeout=timeout), f"{directory} can't be filled")
-
-    async def upload(self, file: Path, path: str) -> None:
-        with file.open("rb") as source:
-            await self.write(path, source.read(PIECE))
-            while piece := source.read(PIECE):
-                await self.write(path, piece, append=True)
 
     async def read(self, path: str) -> bytes:
         call = self.connected.call("read", within=ANSWER_SECONDS, path=path, limit=MAX_READ)

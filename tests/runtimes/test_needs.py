@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,28 +112,29 @@ async def test_a_command_starts_where_it_is_told(make: Make, backend: str) -> No
     assert await said(runtime, "pwd") == runtime.workspace
 
 
-async def test_a_workspace_moves_to_another_sandbox(make: Make, backend: str, tmp_path: Path) -> None:
+async def test_a_workspace_moves_to_another_sandbox(make: Make, backend: str) -> None:
     one, two = await make(backend), await make(backend)
     make_it = (
         "mkdir -p a/b && echo x > a/b/run && chmod 755 a/b/run && ln -s a/b/run link && head -c 3M /dev/zero > big"
     )
     await said(one, make_it)
-    await one.save(one.workspace, tmp_path / "work.tar", timeout=20)
     await two.write(f"{two.workspace}/stale", b"")
-    await two.restore(tmp_path / "work.tar", two.workspace, clean=True, timeout=20)
+    with tempfile.TemporaryFile() as archive:
+        await one.save(one.workspace, archive, timeout=20)
+        await two.restore(archive, two.workspace, clean=True, timeout=20)
     look = "find . | sort; cat link; stat -c %a a/b/run; wc -c < big; ls -A ~"
     assert await said(two, look) == ".\n./a\n./a/b\n./a/b/run\n./big\n./link\nx\n755\n3145728"
 
 
-async def test_a_workspace_that_is_too_large_is_an_error(tmp_path: Path) -> None:
+async def test_a_workspace_that_is_too_large_is_an_error() -> None:
     runtime = make_runtime("bubblewrap", None, settings={"output_mb": 1})
     await runtime.start()
     try:
         await said(runtime, "head -c 2M /dev/zero > big")
         with pytest.raises(SandboxError, match=r"larger than 1 MiB: raise runtime.settings.output_mb"):
-            await runtime.save("/workspace", tmp_path / "work.tar", timeout=20)
+            await runtime.save("/workspace", io.BytesIO(), timeout=20)
         with pytest.raises(SandboxError, match="can't be packed"):
-            await runtime.save("/nowhere", tmp_path / "work.tar", timeout=20)
+            await runtime.save("/nowhere", io.BytesIO(), timeout=20)
     finally:
         await runtime.stop()
 
