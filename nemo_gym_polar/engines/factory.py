@@ -17,6 +17,7 @@ from nemo_gym_polar.engines.replicas import Replicas
 from nemo_gym_polar.engines.settings import EngineKind, EngineSettings
 from nemo_gym_polar.engines.sglang import SGLang
 from nemo_gym_polar.engines.vllm import VLLM
+from nemo_gym_polar.engines.vllm_render import RenderingVLLM
 
 __all__ = ["ChatMode", "EngineSettings", "Mode", "TokensMode", "make_engine"]
 
@@ -57,6 +58,8 @@ def make_engine(settings: EngineSettings) -> Mode:
     helpers = {alias: Helper(alias, helper) for alias, helper in settings.helpers.items()}
     if settings.kind == "nemo_rl":
         return ChatMode(NeMoRL(replicas, model=settings.model), settings.meaning, helpers)
+    if settings.mode == "render":
+        return ChatMode(RenderingVLLM(replicas, model=settings.model), settings.meaning, helpers)
     kind = _BOTH_MODES[settings.kind]
     if settings.mode == "chat" or settings.tokenizer is None:
         return ChatMode(kind(replicas, model=settings.model), settings.meaning, helpers)

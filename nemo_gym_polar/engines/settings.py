@@ -29,13 +29,14 @@ class EngineSettings(BaseModel):
     """Where the engine is and how to ask it.
 
     `kind` is what runs at `urls`; the embedded policy speaks vLLM's API, but reports other log-probabilities. `mode` is
-    `tokens` by default, and `chat` for the kinds that render themselves. `tokenizer` is a directory that holds the
-    model's tokenizer.json; `renderer` and `renderer_options` name its chat format in `renderers`. `history` is what
-    becomes of the policy's thinking once its question is answered: `keep` leaves it in the context, `strip` does as the
-    model's template does. All four are for tokens mode only. `logprobs` says what the engine's log-probabilities are
-    of, if it was started to report others than it does by itself. `helpers` are frozen models by the alias that a
-    harness asks for. `routed_experts` keeps, for SGLang in tokens mode, the experts that each token was sent to: it is
-    how many there are per token, the model's layers times top-k.
+    `tokens` by default, and `chat` for the kinds that render themselves; `render` has a vLLM render and parse, and
+    keeps contexts exact all the same. `tokenizer` is a directory that holds the model's tokenizer.json; `renderer` and
+    `renderer_options` name its chat format in `renderers`. `history` is what becomes of the policy's thinking once its
+    question is answered: `keep` leaves it in the context, `strip` does as the model's template does. All four are for
+    tokens mode only. `logprobs` says what the engine's log-probabilities are of, if it was started to report others
+    than it does by itself. `helpers` are frozen models by the alias that a harness asks for. `routed_experts` keeps,
+    for SGLang in tokens mode, the experts that each token was sent to: it is how many there are per token, the model's
+    layers times top-k.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
@@ -43,7 +44,7 @@ class EngineSettings(BaseModel):
     urls: tuple[str, ...]
     model: str
     kind: EngineKind = "vllm"
-    mode: Literal["tokens", "chat"] = "tokens"
+    mode: Literal["tokens", "chat", "render"] = "tokens"
     tokenizer: str | None = None
     renderer: str = "qwen3.5"
     renderer_options: dict[str, Any] = {}
@@ -66,6 +67,10 @@ class EngineSettings(BaseModel):
     def _mode_fits_the_kind(self) -> EngineSettings:
         if self.kind == "nemo_rl" and self.mode == "tokens":
             raise ValueError("engine.mode=tokens: NeMo RL's policy server takes messages only; set engine.mode=chat")
+        if self.mode == "render" and self.kind != "vllm":
+            raise ValueError(
+                f"engine.mode=render: only vLLM can; set engine.kind=vllm, not {self.kind}, or another mode"
+            )
         if self.mode == "tokens" and not self.tokenizer:
             raise ValueError("engine.tokenizer is not set; tokens mode needs the directory of the model's tokenizer")
         if self.routed_experts and (self.kind, self.mode) != ("sglang", "tokens"):

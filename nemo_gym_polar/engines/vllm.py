@@ -9,6 +9,7 @@ offer it (it needs `--enable-scale-out`) is asked by `/v1/completions` with a pr
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -20,10 +21,16 @@ from nemo_gym_polar.engines.replicas import Replicas, Reply
 from nemo_gym_polar.engines.replies import Source
 from nemo_gym_polar.tokens import Float32, Int32
 
+logger = logging.getLogger(__name__)
+
 NO_IDS = "a router in between may strip them, or the server is older than `return_token_ids`"
-_GENERATE = "/inference/v1/generate"
+GENERATE = "/inference/v1/generate"
 _COMPLETIONS = "/v1/completions"
 _WEIGHTS = "/weight_info"
+_NO_VERSIONS = (
+    "The engine answered %s with %d; from now on %s is asked, which tells no weight versions. "
+    "To have them, start vLLM with --enable-scale-out."
+)
 
 
 class VLLM(ChatServer):
@@ -39,17 +46,20 @@ class VLLM(ChatServer):
         self._has_generate = True
 
     async def sample(self, context: Int32, sampling: Sampling, *, session: str, known: int = 0) -> Sampled:
-        if self._has_generate:
-            reply = await self._generate(context, sampling, session)
-            if reply.status not in (403, 404):
-                source = Source(self.KIND, _GENERATE, NO_IDS)
-                return vllm_replies.generated(replies.first_choice(replies.decoded(reply, source), source), source)
-            self._has_generate = False
-        return await self._complete(context, sampling, session)
+        if not self._has_generate:
+            return await self._complete(context, sampling, session)
+        reply = await self._generate(context, sampling, session)
+        if reply.status not in (403, 404):
+            source = Source(self.KIND, GENERATE, NO_IDS)
+            return vllm_replies.generated(replies.first_choice(replies.decoded(reply, source), source), source)
+        sampled = await self._complete(context, sampling, session)
+        self._has_generate = False  # not before: a wrong engine.model is a 404, too
+        logger.warning(_NO_VERSIONS, GENERATE, reply.status, _COMPLETIONS)
+        return sampled
 
     async def _generate(self, context: Int32, sampling: Sampling, session: str) -> Reply:
         body = {"model": self.model, "token_ids": context, "sampling_params": self._parameters(sampling)}
-        return await self._replicas.post(_GENERATE, openai_wire.encode(body), session=session)
+        return await self._replicas.post(GENERATE, openai_wire.encode(body), session=session)
 
     async def _complete(self, context: Int32, sampling: Sampling, session: str) -> Sampled:
         body = {"model": self.model, "prompt": context, "return_token_ids": True, **self._parameters(sampling)}
