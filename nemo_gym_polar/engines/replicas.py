@@ -67,7 +67,7 @@ class Replicas:
         raise EngineError(f"No engine answered ({'; '.join(failures)}).", fault="unreachable", status=503)
 
     async def _post(self, url: str, body: bytes) -> Reply:
-        async with self._session().post(url, data=body, headers=self._headers) as response:
+        async with self._session().post(url, data=body) as response:
             return Reply(response.status, self._said(response.status, await response.read()), _wait(response))
 
     async def get(self, path: str) -> Reply:
@@ -75,7 +75,7 @@ class Replicas:
         failures: list[str] = []
         for url in self.urls:
             try:
-                async with self._session().get(url + path, headers=self._headers) as response:
+                async with self._session().get(url + path) as response:
                     return Reply(response.status, self._said(response.status, await response.read()), None)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 failures.append(f"{self._shown[url]} ({error or type(error).__name__})")
@@ -119,8 +119,14 @@ class Replicas:
 
     def _session(self) -> aiohttp.ClientSession:
         if self._client is None:
-            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0)
-            self._client = aiohttp.ClientSession(connector=connector, timeout=self._timeout, auto_decompress=False)
+            self._client = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
+                cookie_jar=aiohttp.DummyCookieJar(),  # all sessions share this client
+                headers=self._headers,
+                skip_auto_headers=("accept", "accept-encoding", "user-agent"),  # nothing is unpacked here
+                timeout=self._timeout,
+                auto_decompress=False,
+            )
         return self._client
 
     async def close(self) -> None:

@@ -15,11 +15,11 @@ from nemo_gym_polar.tokens import Float32, Int32, VersionSpan
 def generated(choice: dict[str, Any], source: Source) -> Sampled:
     """`/inference/v1/generate`: ids stand in the choice and again beside each log-probability."""
     content = (choice.get("logprobs") or {}).get("content")
-    if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
+    if not isinstance(content, list) or set(map(type, content)) - {dict}:
         raise replies.missing_logprobs(source)
     sampled = _sampled(choice, [entry.get("logprob") for entry in content], source)
     beside = [entry.get("token_id") for entry in content]
-    if None not in beside and beside != choice["token_ids"]:
+    if beside != choice["token_ids"] and None not in beside:
         raise replies.misaligned(source, "log-probabilities belong to other tokens than token_ids")
     return sampled
 

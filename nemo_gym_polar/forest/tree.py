@@ -81,13 +81,8 @@ class MessageTree:
         for message in messages:
             child = node.latest
             # Inlined for speed: in a long session nearly all of a request is what the last one said.
-            if child is None or (
-                child.message is not message
-                and child.echo is not message
-                and child.message != message
-                and child.echo != message
-            ):
-                child = self.child(node, message)
+            if child is None or (child.message is not message and child.echo is not message):
+                child = self._equal(child, message) or self.child(node, message)
                 if child is None:
                     break
             node = child
@@ -104,6 +99,13 @@ class MessageTree:
         if found is not None:
             node.latest, found.echo = found, message  # the next request says it the same way
         return found
+
+    def _equal(self, child: Node | None, message: Message) -> Node | None:
+        """`child`, if it says just that; the next request, read by the same `Recall`, has the very same message."""
+        if child is None or (child.message != message and child.echo != message):
+            return None
+        child.echo = message
+        return child
 
     def extend(self, node: Node, messages: Iterable[Message]) -> Node:
         """The node at the end of `messages` after `node`; what is missing is made."""
