@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results on disk: `sessions/<id>/result.json` and `traces/<id>.jsonl` below the run's directory.
 
-A trace is one line of JSON with its arrays written out. Files appear whole or not at all.
+A trace is one line of JSON with its arrays written out. Files appear whole or not at all, traces before the result that
+tells of them, and what `write_result` has written outlives the machine's power.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -27,12 +29,13 @@ OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 
 
 def write_result(directory: Path, result: SessionResult) -> None:
-    """Raises `RolloutError` if the disk refuses."""
+    """Raises `RolloutError` if the disk refuses; what can't be JSON raises before anything is written."""
+    about = summary(result)
+    lines = b"".join(orjson.dumps(row(result, trace), option=OPTIONS) for trace in result.traces)
     try:
-        put(directory / "sessions" / result.session_id / "result.json", summary(result))
-        if result.traces:
-            lines = b"".join(orjson.dumps(row(result, trace), option=OPTIONS) for trace in result.traces)
+        if lines:
             put(directory / "traces" / f"{result.session_id}.jsonl", lines)
+        put(directory / "sessions" / result.session_id / "result.json", about)
     except OSError as error:
         raise RolloutError(f"the result of session {result.session_id} can't be written: {error}") from error
 
@@ -78,7 +81,31 @@ def read_row(line: Mapping[str, Any]) -> Trace:
 
 
 def put(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     part = path.with_name(f".{path.name}.part")
-    part.write_bytes(data)
-    part.replace(path)
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)  # half a file takes up what little room there is
+        raise
+    sync_directory(path.parent)
+
+
+def make_directory(path: Path) -> None:
+    if not path.is_dir():
+        make_directory(path.parent)
+        path.mkdir(exist_ok=True)
+        sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """What was made or renamed in it stays so."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -42,7 +42,8 @@ class Intake:
         """Raises `RolloutError` or `StoreError` if something can't be kept; nothing is to be acknowledged then."""
         results = {report.session_id: result for report in reports if (result := self._result(report)) is not None}
         wanted = [result for name, result in results.items() if await self._is_wanted(name)]
-        written = {result.session_id: await asyncio.to_thread(self._write, result) for result in wanted}
+        results_kept = await asyncio.gather(*(asyncio.to_thread(self._write, result) for result in wanted))
+        written = {result.session_id: result for result in results_kept}
         async with self.ledger.turn():
             return await self._store(node_id, reports, written)
 
