@@ -104,6 +104,7 @@ def owner(name: str, modules: dict[str, set[str]]) -> str | None:
     ("forbidden", "allowed_rooms"),
     [
         pytest.param(TRAINER_ONLY, TRAINER_ROOMS, id="trainer"),
+        pytest.param({"aiosqlite", "alembic", "asyncpg", "sqlalchemy"}, {"rollouts"}, id="database"),
         pytest.param({"ray", "nemo_gym"}, {"environment", "rollouts", "training"}, id="cluster only where used"),
     ],
 )
