@@ -118,6 +118,7 @@ def serve(
         float, typer.Option(help="After a signal, how long calls in flight may go on.", min=0)
     ] = 30,
     log_format: Annotated[LogFormat, typer.Option(help="Log lines for eyes or for programs.")] = LogFormat.TEXT,
+    tracing: Annotated[bool, typer.Option("--tracing", help="Send spans by OTLP; needs the extra otel.")] = False,
     log_level: Annotated[LogLevel, typer.Option(help="The least that is logged.")] = LogLevel.WARNING,
     service: Annotated[
         bool, typer.Option("--service", help="Run the rollout service, with a node of its own if there is an engine.")
@@ -168,6 +169,7 @@ def serve(
             sampling=_given(temperature=temperature, top_p=top_p, top_k=top_k, max_tokens=max_tokens),
             context_tokens=context_tokens,
             when_exhausted=when_exhausted,
+            tracing=tracing,
         ),
         **_given(traces=traces, host=host, port=port, uds=uds, admin_token=admin_token, public_url=public_url),
         **_given(drain_seconds=drain_seconds, log_format=log_format, log_level=log_level),

@@ -123,7 +123,8 @@ class CallEndpoint:
 
     async def _run(self, exchange: Exchange, session: Session, request: Request) -> None:
         call = Call(exchange.dialect.RESPONSE_ID_PREFIX)
-        work = asyncio.create_task(self._complete(exchange.dialect, session, request, call))
+        answer = self._complete if self._gateway.tracing is None else self._traced
+        work = asyncio.create_task(answer(exchange.dialect, session, request, call))
         gone = asyncio.create_task(_disconnected(exchange))
         call.task = work
         session.calls.add(call)
@@ -142,6 +143,15 @@ class CallEndpoint:
             call.cancel()
             session.calls.discard(call)
             gone.cancel()
+
+    async def _traced(self, dialect: Dialect, session: Session, request: Request, call: Call) -> Completion:
+        from nemo_gym_polar.gateway.tracing import answered
+
+        assert self._gateway.tracing is not None
+        with self._gateway.tracing.call(session, request, call) as span:
+            completion = await self._complete(dialect, session, request, call)
+            answered(span, completion, call)
+            return completion
 
     async def _complete(self, dialect: Dialect, session: Session, request: Request, call: Call) -> Completion:
         """Deadline and end of session cut generations, never a commit: what was sampled in time is kept."""

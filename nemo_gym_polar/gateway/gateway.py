@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from nemo_gym_polar.chat import Sampling
 from nemo_gym_polar.dialects.base import CallError, WhenExhausted
@@ -26,6 +26,9 @@ from nemo_gym_polar.gateway.session import Session, check_id, new_id, sampling_p
 from nemo_gym_polar.gateway.settings import GatewaySettings
 from nemo_gym_polar.gateway.traffic import Traffic
 from nemo_gym_polar.gateway.weights import Weights
+
+if TYPE_CHECKING:  # an extra, and slow to import
+    from nemo_gym_polar.gateway.tracing import Tracing
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +47,8 @@ class Gateway:
     Use it in one event loop and close it there; it owns the engine that it was given.
     """
 
-    def __init__(self, engine: Mode, settings: GatewaySettings) -> None:
+    def __init__(self, engine: Mode, settings: GatewaySettings, tracing: Tracing | None = None) -> None:
+        """`tracing` takes the spans of sessions and calls; with `settings.tracing` they are sent by OTLP."""
         if taken := sorted(engine.helpers.keys() & set(settings.models)):
             raise ValueError(f"engine.helpers.{taken[0]} is also a name of the policy; give the helper another alias")
         self.mode = engine
@@ -54,6 +58,7 @@ class Gateway:
         self.weights = Weights()
         self.calls = Traffic()
         self.draining = False
+        self.tracing = tracing or (_exporting() if settings.tracing else None)
         self._committer = Committer(settings.commit_window, self.metrics.count_commit)
         self._sessions: dict[str, Session] = {}
         self._by_key: dict[bytes, Session] = {}
@@ -110,6 +115,8 @@ class Gateway:
         if group is not None:
             self.mode.engine.join(session_id, group)
         self._sessions[session_id] = self._by_key[_digest(session.secret)] = session
+        if self.tracing is not None:
+            self.tracing.begin(session)
         self.metrics.opened.inc()
         logger.info("session %s is open", session_id)
         return session
@@ -176,6 +183,8 @@ class Gateway:
         cut = await session.end_calls()
         self.metrics.aborted.count("session finished", by=cut)
         self.mode.engine.release(session_id)
+        if self.tracing is not None:
+            self.tracing.end(session)
         self.metrics.count_finished(session.forest)
         logger.info("session %s is finished after %d turns", session_id, len(session.forest))
         if session.budget.exhausted is not None:
@@ -214,6 +223,8 @@ class Gateway:
         for helper in self.mode.helpers.values():
             await helper.close()
         await asyncio.to_thread(self._committer.close)
+        if self.tracing is not None:
+            await asyncio.to_thread(self.tracing.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -222,6 +233,16 @@ class Gateway:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _exporting() -> Tracing:
+    try:
+        from nemo_gym_polar.gateway.tracing import Tracing
+
+        return Tracing.exporting()
+    except ImportError as error:
+        missing = f"tracing needs OpenTelemetry ({error}); install nemo-gym-polar[otel], or leave tracing off"
+        raise ValueError(missing) from error
 
 
 def _certificate(mode: Mode) -> Certificate | None:

@@ -55,6 +55,7 @@ class GatewaySettings(BaseModel):
     `when_exhausted` is what a harness is told once its session's budget has run out: the provider's error, or a last
     answer. `while_paused` is what becomes of calls while the weights are replaced: they wait, or are told to come again
     in `retry_after` seconds. With less than `min_free_bytes` on the journals' disk a gateway says that it is not ready.
+    `tracing` sends spans by OTLP; it needs the extra `otel`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,6 +70,7 @@ class GatewaySettings(BaseModel):
     max_calls: Positive = 4096
     max_calls_per_session: Positive = 16
     when_exhausted: WhenExhausted = "error"
+    tracing: bool = False
     while_paused: Literal["wait", "refuse"] = "wait"
     header_grace: Seconds = 1.0
     keep_alive: Seconds = 15.0

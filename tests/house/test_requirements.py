@@ -79,6 +79,7 @@ def third_party(path: Path) -> Iterator[set[str]]:
 EXTRAS = {
     "conformance": ("conformance",),
     "export": ("parquet",),
+    "gateway": ("otel",),
     "policy": ("train",),
     "training": ("train",),
     "environment": ("gym",),
