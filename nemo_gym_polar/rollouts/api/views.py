@@ -106,7 +106,7 @@ def trajectory(record: SessionRecord, traces: Sequence[Mapping[str, Any]]) -> di
 
 
 def timing(seconds: Mapping[str, float]) -> dict[str, float]:
-    names = {part: f"{part}_ms" for part in seconds} | PARTS | TIMING
+    names = {**{part: f"{part}_ms" for part in seconds}, **PARTS, **TIMING}
     found = {names[part]: round(1000 * value, 3) for part, value in seconds.items()}
     return {**found, "e2e_ms": round(1000 * sum(seconds[stage] for stage in TIMING if stage in seconds), 3)}
 
