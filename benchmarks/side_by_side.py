@@ -3,7 +3,7 @@
 """Our gateway beside its peers, in one run: CPU per call, latency, and what is kept.
 
     python benchmarks/peers.py install            # once
-    python benchmarks/side_by_side.py [--json] [--only NAME …] [--rounds N] [--scale X] [--turns N]
+    python benchmarks/side_by_side.py [--json] [--only NAME …] [--rounds N] [--scale X] …
 
 All run at once, in front of one engine that costs almost nothing; what is measured is one after the other, in turns
 (A B C A B C), so that other work on the machine falls on all. CPU is of the whole process tree, from /proc.
@@ -27,7 +27,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,15 @@ SIZES = (128, 150, 512)
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: repetitions, a factor for the number of calls, the turns of a session."""
+    """How much is measured: repetitions, a factor for the number of calls, the turns of a session.
+
+    After `minutes` of repetitions no further one begins.
+    """
 
     rounds: int
     scale: float
     turns: int
+    minutes: float
 
     def of(self, calls: int) -> int:
         return max(2, int(calls * self.scale))
@@ -62,9 +66,9 @@ async def measure(gateways: list[Gateway], size: Size) -> dict[str, Any]:
             texts = Texts(text)
             found: dict[str, Any] = {"machine": machine(Path(scratch)), **asdict(size)}
             await _warm(bench, texts, size)
+            found["linear"] = await _linear(bench, texts, size)
             found["latency"] = await _latency(bench, texts, size)
             found |= await _rounds(bench, texts, size)
-            found["linear"] = await _linear(bench, texts, size)
             found["machine"]["load_after"] = os.getloadavg()
             return found
 
@@ -80,18 +84,19 @@ async def _warm(bench: Bench, texts: Texts, size: Size) -> None:
 async def _rounds(bench: Bench, texts: Texts, size: Size) -> dict[str, Any]:
     """Scenario → gateway → one set of numbers per round."""
     found: dict[str, Any] = {"small": {}, "large": {}, "growing": {}}
-    loads = []
-    for _ in range(size.rounds):
+    loads: list[float] = []
+    until = time.monotonic() + 60 * size.minutes
+    while len(loads) < size.rounds and (not loads or time.monotonic() < until):
         loads.append(round(os.getloadavg()[0], 2))
         for server in bench.servers:
             for name, numbers in (await _round(bench, server, texts, size)).items():
                 found[name].setdefault(server.gateway.name, []).append(numbers)
-    return {**found, "loads": loads}
+    return {**found, "loads": loads, "rounds": len(loads)}
 
 
 async def _round(bench: Bench, server: Server, texts: Texts, size: Size) -> dict[str, Any]:
     if server.gateway.slow:
-        size = Size(size.rounds, size.scale / 4, max(1, size.turns // 2))
+        size = replace(size, scale=size.scale / 4, turns=max(1, size.turns // 2))
     await bench.shape(512, 128, 64)
     small = await scenarios.calls(bench, server, texts, prompt=512, sessions=size.of(80), later=1)
     await bench.shape(scenarios.START, scenarios.SAMPLED, scenarios.OBSERVED)
@@ -198,8 +203,11 @@ def main() -> None:
     parser.add_argument(
         "--turns", type=int, default=100, help="of a growing session; ten times as many of a linear one"
     )
+    parser.add_argument(
+        "--minutes", type=float, default=8, help="begin no further repetition after these (%(default)s)"
+    )
     arguments = parser.parse_args()
-    size = Size(arguments.rounds, arguments.scale, arguments.turns)
+    size = Size(arguments.rounds, arguments.scale, arguments.turns, arguments.minutes)
     if size.rounds < 1 or size.scale <= 0 or size.turns < 1:
         parser.error("--rounds and --turns must be at least 1, --scale more than 0")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server outlives this process
