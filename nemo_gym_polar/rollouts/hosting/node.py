@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable
 
 from fastapi import APIRouter, Depends, FastAPI
@@ -19,37 +17,25 @@ from nemo_gym_polar.rollouts.hosting.local import Hosted, NodeBox, hosted_node
 from nemo_gym_polar.rollouts.hosting.membership import Membership
 from nemo_gym_polar.rollouts.hosting.service import workers
 from nemo_gym_polar.rollouts.hosting.settings import HostSettings
-from nemo_gym_polar.rollouts.hosting.stopping import stop_event
+from nemo_gym_polar.rollouts.hosting.stopping import Stop
 from nemo_gym_polar.rollouts.nodes import app as protocol
 from nemo_gym_polar.rollouts.nodes import sessions
-
-LOOK = 0.2  # seconds between two looks at what is left
 
 
 async def serve_node(settings: HostSettings, say: Callable[[str], None] = print) -> None:
     """Until SIGINT or SIGTERM, and then until its sessions have ended, within bounds."""
     assert settings.engine and settings.join
-    stop = stop_event()
+    stop = Stop()
     async with (
         hosted_node(settings, settings.engine, lambda gateway, box: node_app(gateway, box, settings)) as hosted,
         Membership(settings.join, secret(settings), registration(hosted, settings), settings.node.heartbeat) as member,
     ):
         say(f"node {hosted.node.id} on {hosted.url}, for the service at {member.service}")
-        await stop.wait()
+        await stop.asked.wait()
         await hosted.node.drain()
         await member.leave(remove=False)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(settings.node.shutdown_grace):
-                await emptied(hosted)
+        await stop.emptied(hosted.node, settings.node.shutdown_grace)
         await member.leave(remove=True)
-
-
-async def emptied(hosted: Hosted) -> None:
-    """Once every result has been fetched."""
-    while True:
-        if not await hosted.node.reports(0, 0.0):
-            return
-        await asyncio.sleep(LOOK)
 
 
 def node_app(gateway: Gateway, box: NodeBox, settings: HostSettings) -> FastAPI:

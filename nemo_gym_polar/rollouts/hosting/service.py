@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+import aiohttp
+
 from nemo_gym_polar.rollouts.api.app import make_app
 from nemo_gym_polar.rollouts.api.nodes import KIND as HTTP
 from nemo_gym_polar.rollouts.callbacks.delivery import Delivery, contents_of
@@ -15,10 +17,10 @@ from nemo_gym_polar.rollouts.control.coordinator import LOCAL, Coordinator
 from nemo_gym_polar.rollouts.control.records import NodeRecord
 from nemo_gym_polar.rollouts.hosting.local import hosted_node
 from nemo_gym_polar.rollouts.hosting.settings import HostSettings
-from nemo_gym_polar.rollouts.hosting.stopping import stop_event
+from nemo_gym_polar.rollouts.hosting.stopping import Stop
 from nemo_gym_polar.rollouts.listening import listening
 from nemo_gym_polar.rollouts.nodes.base import Node, NodeError
-from nemo_gym_polar.rollouts.nodes.http import HttpNode
+from nemo_gym_polar.rollouts.nodes.http import HttpNode, make_client
 from nemo_gym_polar.rollouts.store.store import Store
 
 if TYPE_CHECKING:
@@ -26,15 +28,15 @@ if TYPE_CHECKING:
 
 
 async def serve_service(settings: HostSettings, say: Callable[[str], None] = print) -> None:
-    """Until SIGINT or SIGTERM. Raises `EngineError`, `StoreError`, `OSError` or `NodeError` for what keeps it from
-    starting."""
-    stop = stop_event()
+    """Until SIGINT or SIGTERM, and then until its own node's sessions have ended, within bounds. Raises `EngineError`,
+    `StoreError`, `OSError` or `NodeError` for what keeps it from starting."""
+    stop = Stop()
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(Store(settings.store_url))
         hosted = None
         if settings.engine and settings.ray is None:
             hosted = await stack.enter_async_context(hosted_node(settings, settings.engine))
-        nodes = Nodes(settings)
+        nodes = Nodes(await stack.enter_async_context(make_client(settings.token)))
         cluster = await stack.enter_async_context(ray_cluster(settings)) if settings.ray is not None else None
         nodes.cluster = cluster
         control = Coordinator(store, settings.control_settings(), connect=nodes.find)
@@ -49,18 +51,21 @@ async def serve_service(settings: HostSettings, say: Callable[[str], None] = pri
         app = make_app(control, api, nodes.connect)
         url = await stack.enter_async_context(listening(app, api.host, api.port))
         say(f"rollout service on {url}; its API is described at {url}/docs")
-        await stop.wait()
+        await stop.asked.wait()
+        if hosted:
+            await control.drain(hosted.node.id)
+            await stop.emptied(hosted.node, settings.node.shutdown_grace)
 
 
 class Nodes:
     """Makes nodes from addresses and from records that a service before this one left."""
 
-    def __init__(self, settings: HostSettings) -> None:
-        self.settings = settings
+    def __init__(self, client: aiohttp.ClientSession) -> None:
+        self.client = client
         self.cluster: RayCluster | None = None
 
     def connect(self, node_id: str, url: str) -> Node:
-        return HttpNode(node_id, url, self.settings.token)
+        return HttpNode(node_id, url, self.client)
 
     async def find(self, record: NodeRecord) -> Node | None:
         if record.kind == HTTP and record.url:

@@ -21,14 +21,19 @@ WRONG = 422
 JSON = {"content-type": "application/json"}
 
 
-class HttpNode:
-    """`token` is the control plane's; a node that doesn't know it refuses."""
+def make_client(token: SecretStr | None = None) -> aiohttp.ClientSession:
+    """For all nodes of a service. `token` is the control plane's; a node that doesn't know it refuses."""
+    headers = {"authorization": f"Bearer {token.get_secret_value()}"} if token else {}
+    return aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0))
 
-    def __init__(self, node_id: str, url: str, token: SecretStr | None = None) -> None:
+
+class HttpNode:
+    """`client` stays the caller's to close."""
+
+    def __init__(self, node_id: str, url: str, client: aiohttp.ClientSession) -> None:
         self._id = node_id
         self.url = url.rstrip("/")
-        headers = {"authorization": f"Bearer {token.get_secret_value()}"} if token else {}
-        self._client = aiohttp.ClientSession(headers=headers, auto_decompress=True)
+        self._client = client
 
     @property
     def id(self) -> str:
@@ -70,7 +75,6 @@ class HttpNode:
 
     async def close(self) -> None:
         """Leaves the node as it is."""
-        await self._client.close()
 
     async def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> Any:
         limit = aiohttp.ClientTimeout(total=wait + MARGIN, connect=MARGIN)
