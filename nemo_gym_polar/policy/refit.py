@@ -36,8 +36,10 @@ async def load_weights(
     """
     replace = _replace_in_sglang if sglang else _replace_in_vllm
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    # vLLM hangs up after a refusal; on a connection that is kept, the call to resume would be lost.
+    alone = aiohttp.TCPConnector(force_close=True)
     try:
-        async with aiohttp.ClientSession(url, headers=headers, timeout=_PATIENCE) as session:
+        async with aiohttp.ClientSession(url, headers=headers, timeout=_PATIENCE, connector=alone) as session:
             await replace(session, directory, version, in_flight)
     except (aiohttp.ClientError, TimeoutError) as error:
         raise RefitError(f"the engine at {url} can't be reached for new weights: {error}") from error
