@@ -9,6 +9,7 @@ and the gateway listens on the loopback interface only.
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import sys
 from collections.abc import Callable
@@ -28,6 +29,8 @@ from nemo_gym_polar.gateway.server import serve
 from nemo_gym_polar.gateway.settings import GatewaySettings
 from nemo_gym_polar.gateway.shutdown import Stop
 from nemo_gym_polar.gateway.updates import update_router
+
+_GARBAGE = 20_000  # new objects before circles are looked for among them; a request has thousands, in no circle
 
 
 class ServeSettings(BaseModel):
@@ -62,6 +65,8 @@ def run_gateway(settings: ServeSettings, say: Callable[[str], None] = print) -> 
     import uvloop
 
     logs.configure(settings.log_format, settings.log_level)
+    gc.freeze()
+    gc.set_threshold(_GARBAGE, 20, 20)
     uvloop.run(serve_gateway(settings, say))
 
 
