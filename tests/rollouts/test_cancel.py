@@ -65,6 +65,12 @@ ACTS: Mapping[str, Act] = {
 }
 
 
+CASES = [
+    *((moment, act) for moment in MOMENTS for act in ("task", "call")),
+    *((moment, "twice") for moment in ("init", "running", "prewarm preparing", "build", "evaluate")),
+]
+
+
 class SlowToFinish:
     """A source whose sessions take a moment to be built."""
 
@@ -117,8 +123,7 @@ def sandboxes() -> list[psutil.Process]:
     return [child for child in psutil.Process().children(recursive=True) if child.name() == "bwrap"]
 
 
-@pytest.mark.parametrize("act", ACTS)
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("moment", "act"), CASES)
 async def test_nothing_is_left(engine: FakeEngine, tmp_path: Path, marked: Marked, moment: str, act: str) -> None:
     shape = SHAPE | ({"run_workers": 2} if moment == "prewarm queue" else {})
     async with watched(engine, tmp_path, marked, **shape) as bench:
