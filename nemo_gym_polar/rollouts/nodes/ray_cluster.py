@@ -104,7 +104,8 @@ class RayCluster:
                 return await node.kill()
             place = Place(Machine(about.machine, about.address, ""), node, outdated=about.digest != self.digest)
             self._places[about.machine] = place
-            await self._add(control, node, about)
+            if node.id not in {record.node_id for record in control.nodes()}:
+                await self._add(control, node, about)
             if place.outdated:
                 logger.warning("node %s was started with other settings; it is drained and replaced", node.id)
                 await control.drain(node.id)
@@ -113,7 +114,9 @@ class RayCluster:
         return None
 
     async def _add(self, control: Coordinator, node: RayNode, about: About) -> None:
-        metadata = {"machine": about.machine, "address": about.address, "pid": about.pid}
+        own = self.node_settings.rollouts_at(self.node_settings.directory)
+        workers = {f"max_{stage}_workers": getattr(own, f"{stage}_workers") for stage in ("init", "run", "postrun")}
+        metadata = {"machine": about.machine, "address": about.address, "pid": about.pid, **workers}
         await control.add_node(node, kind=KIND, url=about.url, metadata=metadata)
 
     @property

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""A Ray cluster that runs already: its machines, and the actors on them. Ray's calls block, so they run in a thread."""
+"""A Ray cluster that runs already: its machines, and the actors on them."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import logging
 import re
 import uuid
 from collections.abc import AsyncIterator
@@ -20,6 +20,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from nemo_gym_polar.rollouts.nodes.base import NodeError
 from nemo_gym_polar.rollouts.nodes.ray_actor import NodeActor
+from nemo_gym_polar.rollouts.nodes.ray_calls import in_turn, keep_signals
 from nemo_gym_polar.rollouts.nodes.ray_settings import RaySettings
 
 
@@ -38,17 +39,20 @@ async def connected(settings: RaySettings) -> AsyncIterator[None]:
     if ray.is_initialized():
         raise NodeError("this process is connected to a Ray cluster already; it can use one at a time")
     try:
-        await asyncio.to_thread(_connect, settings)
+        await in_turn(_connect, settings)
     except (ConnectionError, ValueError, RuntimeError, RayError) as error:
         said = " ".join(str(error).split())
         raise NodeError(f"ray={settings.address}: {said}; start the cluster with `ray start`") from error
+    keep_signals()
     try:
         yield
     finally:
-        await asyncio.to_thread(ray.shutdown)
+        await in_turn(ray.shutdown)
 
 
 def _connect(settings: RaySettings) -> None:
+    """Not in the main thread, where Ray would put its own handler for SIGTERM in the place of the service's."""
+    logging.getLogger("ray._private.worker").setLevel(logging.ERROR)  # it would remark on that
     ray.init(
         address=settings.address,
         namespace=settings.namespace,
@@ -61,7 +65,7 @@ def _connect(settings: RaySettings) -> None:
 async def machines(settings: RaySettings) -> list[Machine]:
     """Those that live and are to have a node. Raises `NodeError` where the cluster doesn't say."""
     try:
-        found = await asyncio.to_thread(ray.nodes)
+        found = await in_turn(ray.nodes)
     except (RayError, RuntimeError, OSError) as error:
         raise NodeError(f"the cluster doesn't answer: {error}") from error
     return [
@@ -89,7 +93,7 @@ async def place(machine: Machine, settings: RaySettings) -> tuple[str, ActorHand
         "scheduling_strategy": NodeAffinitySchedulingStrategy(machine.id, soft=False),
     }
     made: Any = ray.remote(NodeActor)
-    actor: ActorHandle[Any] = await asyncio.to_thread(lambda: made.options(**options).remote(node_id))
+    actor: ActorHandle[Any] = await in_turn(lambda: made.options(**options).remote(node_id))
     return node_id, actor
 
 
@@ -101,11 +105,11 @@ def new_node_id(machine: Machine) -> str:
 async def find(node_id: str, settings: RaySettings) -> ActorHandle[Any] | None:
     """None for an actor that is gone."""
     try:
-        return await asyncio.to_thread(ray.get_actor, node_id, settings.namespace)
+        return await in_turn(ray.get_actor, node_id, settings.namespace)
     except ValueError:
         return None
 
 
 async def names() -> list[str]:
     """The actors that this namespace has."""
-    return await asyncio.to_thread(ray.util.list_named_actors)
+    return await in_turn(ray.util.list_named_actors)

@@ -17,6 +17,7 @@ from nemo_gym_polar import __version__
 from nemo_gym_polar.rollouts.errors import RolloutError
 from nemo_gym_polar.rollouts.nodes.base import Assignment, Load, NodeError, NodeLostError, Report
 from nemo_gym_polar.rollouts.nodes.ray_actor import About, Method
+from nemo_gym_polar.rollouts.nodes.ray_calls import in_turn
 from nemo_gym_polar.rollouts.nodes.ray_settings import NodeSettings
 
 
@@ -76,7 +77,7 @@ class RayNode:
 
     async def kill(self) -> None:
         if self._actor is not None:
-            await asyncio.to_thread(ray.kill, self._actor)
+            await in_turn(ray.kill, self._actor)
 
     @property
     def _there(self) -> Any:
