@@ -35,6 +35,7 @@ class RolloutSettings(BaseModel):
     `agent_timeout` bounds the harness inside the task's own deadline; `postrun_grace` is what scoring gets at least,
     past the deadline if need be. Budgets per session (None: no limit): `max_turns` model calls, tokens generated,
     tokens that one call reads or that all read, `max_calls` at a time; `when_exhausted` as the gateway has it.
+    A node that has less than `min_free_disk` bytes left for journals takes no session.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,3 +58,4 @@ class RolloutSettings(BaseModel):
     failed_runs: PartialRule = PartialRule.MASK
     unscored_runs: Literal[PartialRule.ZERO, PartialRule.MASK] = PartialRule.MASK
     assets: Path | None = None
+    min_free_disk: Annotated[int, Field(ge=0)] = 64 * 1024 * 1024

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from tokenizers import Tokenizer
 
 from nemo_gym_polar.engines.rendering import Rendering
@@ -58,7 +59,8 @@ class Served:
 class FakeEngine:
     """`script` gets the decoded context and gives the answer's text; `faults` are used up one per call.
 
-    `delay` is in seconds, `version` the weights' name. With `generate` False there is only `/v1/completions`.
+    `delay` is in seconds, `version` the weights' name. With `generate` False there is only `/v1/completions`. Who calls
+    without the `key`, if there is one, is refused.
     """
 
     tokenizer_directory: Path
@@ -72,6 +74,7 @@ class FakeEngine:
     running: int = 0
     url: str = ""
     port: int = 0
+    key: str | None = None
     _runner: web.AppRunner | None = None
     _tokenizer: Tokenizer | None = None
     _template: ChatTemplate | None = None
@@ -79,7 +82,7 @@ class FakeEngine:
 
     async def __aenter__(self) -> Self:
         self._tokenizer = Tokenizer.from_file(str(self.tokenizer_directory / "tokenizer.json"))
-        app = web.Application(client_max_size=1 << 30)
+        app = web.Application(client_max_size=1 << 30, middlewares=[self._guard])
         self._add_routes(app.router)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
         await self._runner.setup()
@@ -101,6 +104,12 @@ class FakeEngine:
         return text
 
     # Endpoints
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self.key is not None and request.headers.get("authorization") != f"Bearer {self.key}":
+            return web.json_response({"error": {"message": "who are you?"}}, status=401)
+        return await handler(request)
 
     def _add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_post("/inference/v1/generate", self._generate)

@@ -1,21 +1,20 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""A real Ray cluster of several machines, all of them on this one: a head that takes no work and any number of others.
+"""A real Ray cluster of several machines, all of them on this one.
 
 The processes belong to a process of their own, which ends them when its stdin closes, however the test ended.
-It reads one command a line and answers with one: `add` → the new machine's id, `kill ID` → `ok`.
+It says the address and the head's id; then `add` is answered by the new machine's id and `kill ID` by `ok`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
-import shutil
+import subprocess
 import sys
 import tempfile
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,55 +27,76 @@ QUIET = {
     "RAY_health_check_initial_delay_ms": "0",
     "OMP_NUM_THREADS": "1",
 }
-STARTED = 120.0  # seconds for a machine to come up on a busy test machine
 MEMORY = 80_000_000
+ATTEMPTS = 3
 
 
 @dataclass(slots=True)
 class Hosts:
-    """`address` is the cluster's, `machines` the Ray ids of the living machines that take work, in order."""
+    """`address` is the cluster's, `machines` the Ray ids of the living machines, the head first.
 
-    process: Process
+    `directory` has all that Ray writes. The calls block for seconds; call them from a thread in an event loop.
+    """
+
+    process: subprocess.Popen[str]
     address: str
+    directory: Path
     machines: list[str]
 
-    async def add(self) -> str:
-        machine = await self._say("add")
+    def add(self) -> str:
+        machine = self._say("add")
         self.machines.append(machine)
         return machine
 
-    async def kill(self, machine: str) -> None:
+    def kill(self, machine: str) -> None:
         """SIGKILL for its raylet, without a word to the rest of the cluster."""
-        await self._say(f"kill {machine}")
+        self._say(f"kill {machine}")
         self.machines.remove(machine)
 
-    async def _say(self, command: str) -> str:
+    def _say(self, command: str) -> str:
         assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(f"{command}\n".encode())
-        return (await asyncio.wait_for(self.process.stdout.readline(), STARTED)).decode().strip()
+        print(command, file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline().strip()
+        assert answer, f"the cluster's process ended at {command!r}"
+        return answer
 
 
-@contextlib.asynccontextmanager
-async def ray_hosts(machines: int) -> AsyncIterator[Hosts]:
-    with tempfile.TemporaryDirectory(prefix="pr-", ignore_cleanup_errors=True) as directory:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.support.ray_hosts"),
-            env={**os.environ, **QUIET, "RAY_TMPDIR": directory},
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=DEVNULL,
-        )
-        assert process.stdin and process.stdout
+@contextlib.contextmanager
+def ray_hosts(machines: int) -> Iterator[Hosts]:
+    with tempfile.TemporaryDirectory(prefix="pr-", ignore_cleanup_errors=True) as name, ExitStack() as stack:
+        for attempt in range(ATTEMPTS):  # Ray gives a machine 30 s to come up, and a busy one takes longer
+            process = stack.enter_context(cluster_process(Path(name) / str(attempt)))
+            assert process.stdout
+            address, _, head = process.stdout.readline().strip().partition(" ")
+            if address:
+                break
+        assert address, f"the head of the Ray cluster did not come up: {(Path(name) / 'errors').read_text()[-2000:]}"
+        hosts = Hosts(process, address, Path(name), [head])
+        for _ in range(machines - 1):
+            hosts.add()
+        yield hosts
+
+
+@contextlib.contextmanager
+def cluster_process(directory: Path) -> Iterator[subprocess.Popen[str]]:
+    (directory / "ray").mkdir(parents=True)
+    with (
+        (directory.parent / "errors").open("ab") as errors,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.support.ray_hosts"],
+            env={**os.environ, **QUIET, "RAY_TMPDIR": str(directory)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdin
         try:
-            address = (await asyncio.wait_for(process.stdout.readline(), STARTED)).decode().strip()
-            assert address, "the head of the Ray cluster did not come up"
-            hosts = Hosts(process, address, [])
-            for _ in range(machines):
-                await hosts.add()
-            yield hosts
+            yield process
         finally:
             process.stdin.close()
-            await process.wait()
+            process.wait(60)
 
 
 def main() -> None:
@@ -84,16 +104,16 @@ def main() -> None:
 
     spoken = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # Ray prints, too
-    (Path(os.environ["RAY_TMPDIR"]) / "ray").mkdir()
-    head: dict[str, Any] = {"num_cpus": 0, "object_store_memory": MEMORY, "include_dashboard": False}
+    about: dict[str, Any] = {"num_cpus": 1, "object_store_memory": MEMORY}
+    head = {**about, "include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     added = {}
     try:
-        print(cluster.address, file=spoken)
+        print(cluster.address, cluster.head_node.node_id, file=spoken)
         for line in sys.stdin:
             match line.split():
                 case ["add"]:
-                    node = cluster.add_node(num_cpus=1, object_store_memory=MEMORY)
+                    node = cluster.add_node(**about)
                     added[node.node_id] = node
                     print(node.node_id, file=spoken)
                 case ["kill", name]:
@@ -101,7 +121,6 @@ def main() -> None:
                     print("ok", file=spoken)
     finally:
         cluster.shutdown()
-        shutil.rmtree(Path(os.environ["RAY_TMPDIR"]) / "ray", ignore_errors=True)
 
 
 if __name__ == "__main__":

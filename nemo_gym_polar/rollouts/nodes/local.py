@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -82,7 +83,7 @@ class LocalNode:
         name = assignment.session_id
         if name in self._outbox:
             return
-        if self.draining or len(self._running) >= self.capacity:
+        if self.draining or len(self._running) >= self.capacity or not self.has_room:
             raise NodeBusyError(f"node {self.id} takes no session now")
         plan = make_plan(assignment.request, self.settings.agent_timeout, self.settings.assets)
         self._outbox.put(name, SessionStatus.QUEUED)
@@ -117,7 +118,7 @@ class LocalNode:
 
     async def load(self) -> Load:
         return Load(
-            capacity=self.capacity,
+            capacity=self.capacity if self.has_room else len(self._running),
             sessions=len(self._running),
             stages={str(stage): number for stage, number in self.service.pools.gauges.items()},
             pressure=self.pressure() if self.pressure else None,
@@ -131,6 +132,12 @@ class LocalNode:
         """One session for every place of every stage."""
         own = self.settings
         return own.init_workers + own.ready_buffer + own.run_workers + own.postrun_workers
+
+    @property
+    def has_room(self) -> bool:
+        """A session that can't be recorded only fails, and so would the next ones that came in its place."""
+        journals = self.sessions.gateway.settings.journals
+        return shutil.disk_usage(journals).free >= self.settings.min_free_disk
 
     async def drain(self) -> None:
         self.draining = True

@@ -58,6 +58,15 @@ async def test_the_same_start_again_runs_nothing_again(bench: Stand) -> None:
     assert len(bench.journals) == 1
 
 
+async def test_a_node_whose_disk_is_full_takes_no_session(bench: Stand) -> None:
+    settings = bench.service.settings.model_copy(update={"min_free_disk": 1 << 62})
+    node = LocalNode("local", bench.gateway, bench.server, settings)
+    assert (await node.load()).free == 0
+    with pytest.raises(NodeBusyError):
+        await node.start(Assignment("one", task(), sample=0))
+    assert await node.reports(0, 0.0) == []
+
+
 async def test_stages_are_told_in_order(bench: Stand) -> None:
     node = local(bench)
     seen: list[SessionStatus] = []
