@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nemo_gym_polar.cli.errors import CommandError
+from nemo_gym_polar.cli.summary import Summary, summarise
 from nemo_gym_polar.forest.builders import Build, build
 from nemo_gym_polar.forest.errors import BuilderError, JournalFormatError
 from nemo_gym_polar.forest.journal import Recovered, recover
@@ -29,8 +30,14 @@ def show(
     runs: Annotated[Path, typer.Option(help="Where to look for a session's id.")] = Path("runs"),
     builder: Annotated[str, typer.Option(help="How turns become traces.")] = "prefix_merging",
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="All sessions together: tokens and forks by cause.")
+    ] = False,
 ) -> None:
     """Show the turns and the traces of a session, or one line for each of several."""
+    if summary:
+        _show_summary(summarise(find(session, runs), builder), as_json=as_json)
+        return
     described = [describe(path, builder) for path in find(session, runs)]
     if as_json:
         typer.echo(json.dumps(described if len(described) > 1 else described[0], indent=2))
@@ -125,6 +132,21 @@ def _summary(described: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _show_summary(summary: Summary, *, as_json: bool) -> None:
+    plain = summary.plain()
+    if as_json:
+        typer.echo(json.dumps(plain, indent=2))
+        return
+    for name, value in plain.items():
+        typer.echo(f"{name.replace('_', ' ')}: {_counts(value) if isinstance(value, dict) else value}")
+    if causes := summary.causes():
+        print_table("forks", causes)
+
+
+def _counts(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {kind}" for kind, number in numbers.items()) or "none"
+
+
 def _print_session(described: Mapping[str, Any]) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"session {described['session']}  ({described['journal']})")
@@ -132,8 +154,8 @@ def _print_session(described: Mapping[str, Any]) -> None:
         console.print(f"[yellow]damaged:[/] {described['damage']}")
     print_table("turns", described["turns"])
     print_table("traces", described["traces"])
-    dropped = ", ".join(f"{tokens} {cause}" for cause, tokens in described["dropped_tokens_by_cause"].items())
-    console.print(f"trained tokens: {described['trained_tokens']}; not trained on: {dropped or 'none'}")
+    dropped = _counts(described["dropped_tokens_by_cause"])
+    console.print(f"trained tokens: {described['trained_tokens']}; not trained on: {dropped}")
 
 
 def print_table(title: str, rows: Iterable[Mapping[str, Any]]) -> None:
