@@ -39,7 +39,7 @@ async def carry_patch(
     apply it. `exclude` are git's path patterns; `command` prints the patch instead of `git diff`."""
     there, here = f"{harness.home}/{PATCH}", f"{fresh.home}/{PATCH}"
     diff = command or await difference(fresh, repository, seconds, exclude)
-    await bash(harness, repository, f"( {diff}\n) > {there}", seconds, "patch")
+    await bash(harness, repository, f"rm -rf {there}; ( {diff}\n) > {there}", seconds, "patch")
     patch = await harness.read(there)
     if patch:
         await fresh.write(here, patch)
