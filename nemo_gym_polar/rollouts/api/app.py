@@ -24,7 +24,9 @@ ABOUT = """Rollouts of unmodified agents: submit a task, get token-exact traces.
 Send the control token as `Authorization: Bearer …` or `X-Polar-Control-Token`. Refusals are `{"detail": …}`.
 """
 GUARDED: dict[int | str, dict[str, Any]] = {
+    400: {"model": Detail, "description": "the request's body can't be read"},
     401: {"model": Detail, "description": "the control token is missing or wrong"},
+    413: {"model": Detail, "description": "the request is too large"},
     422: {"model": Detail, "description": "a field is wrong; the message names it, its value and the remedy"},
     503: {"model": Detail, "description": "the store can't be read or written now"},
 }

@@ -14,6 +14,7 @@ from nemo_gym_polar.rollouts.control.coordinator import Coordinator
 from nemo_gym_polar.rollouts.nodes.base import NodeError
 
 LATE: dict[int | str, dict[str, Any]] = {504: {"model": Detail, "description": "generations were still in flight"}}
+UNREACHABLE: dict[int | str, dict[str, Any]] = {502: {"model": Detail, "description": "a node did not answer"}}
 Seconds = Annotated[float, Query(gt=0, le=3600, allow_inf_nan=False)]
 
 
@@ -45,7 +46,7 @@ def make_router(control: Coordinator) -> APIRouter:
             raise HTTPException(504, str(error)) from error
         return InferenceStatus(paused=True, nodes=status())
 
-    @router.post("/resume")
+    @router.post("/resume", responses=UNREACHABLE)
     async def resume(asked: Resumption | None = None, policy_version: str | None = None) -> InferenceStatus:
         """Generate again."""
         version = policy_version if asked is None or asked.policy_version is None else str(asked.policy_version)

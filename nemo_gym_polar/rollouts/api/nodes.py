@@ -61,6 +61,9 @@ class CallbackResult(BaseModel):
     status: str
 
 
+UNREACHABLE: dict[int | str, dict[str, Any]] = {502: {"model": Detail, "description": "the node did not answer"}}
+
+
 def make_router(control: Coordinator, connect: Callable[[str, str], Node]) -> APIRouter:
     """`connect` makes a node from its id and its address."""
     router = APIRouter(tags=["nodes"])
@@ -91,7 +94,7 @@ def make_router(control: Coordinator, connect: Callable[[str, str], Node]) -> AP
     async def node(node_id: str) -> Response:
         return answer(node_view(known(node_id)))
 
-    @router.delete("/nodes/{node_id}", response_model=NodeShape, responses=UNKNOWN)
+    @router.delete("/nodes/{node_id}", response_model=NodeShape, responses={**UNKNOWN, **UNREACHABLE})
     async def drain(node_id: str, remove: bool = False) -> Response:
         """No more sessions for this node. `remove` forgets it and gives up what it still runs."""
         if not remove:
