@@ -49,6 +49,7 @@ class Ledger:
         self.on_reload = on_reload
         self.groups: dict[str, Group] = {}
         self.live: dict[str, SessionRecord] = {}
+        self.placed: dict[str, dict[str, SessionRecord]] = {}  # by node, then by id
         self.queue = Queue()
         self._turn = asyncio.Lock()
         self._doubtful = False
@@ -66,7 +67,7 @@ class Ledger:
     async def load(self) -> None:
         """What stands in the store: a service before this one left it, or a write that seemed to fail."""
         tasks, sessions = await self.store.open_tasks(), await self.store.open_sessions()
-        self.live, self.queue = {}, Queue()
+        self.live, self.placed, self.queue = {}, {}, Queue()
         self.groups = {task.task_id: Group(task) for task in tasks}
         for record in sessions:
             self._keep(record)
@@ -108,11 +109,15 @@ class Ledger:
         told = [*change.events, *self._news(last.values()), *self._task_news(tasks)]
         return Batch(
             new_tasks=[task for task in tasks if task.task_id in fresh],
-            tasks=[task for task in tasks if task.task_id not in fresh],
+            tasks=[task for task in tasks if task.task_id not in fresh and self._differs(task)],
             sessions=[record for name, record in last.items() if name not in added],
             new_sessions=[record for name, record in last.items() if name in added],
             events=told,
         )
+
+    def _differs(self, task: TaskRecord) -> bool:
+        known = self.groups.get(task.task_id)
+        return known is None or known.task != task
 
     def _news(self, records: Iterable[SessionRecord]) -> Iterator[EventRecord]:
         """Changes of a session's stage or place, and attempts that are not the first."""
@@ -141,8 +146,7 @@ class Ledger:
         """Without its result, which can be large."""
         slim = record.model_copy(update={"result": None})
         group = self.groups.get(record.task_id)
-        self.live.pop(record.session_id, None)
-        self.queue.discard(record.session_id)
+        self._forget(record.session_id)
         if group is None or not record.current:
             return
         group.samples[record.sample] = slim
@@ -150,6 +154,16 @@ class Ledger:
             self.live[record.session_id] = slim
             if record.node_id is None:
                 self.queue.add(slim, group.task)
+            else:
+                self.placed.setdefault(record.node_id, {})[record.session_id] = slim
+
+    def _forget(self, session_id: str) -> None:
+        before = self.live.pop(session_id, None)
+        self.queue.discard(session_id)
+        if before and before.node_id is not None:
+            del self.placed[before.node_id][session_id]
+            if not self.placed[before.node_id]:
+                del self.placed[before.node_id]
 
     def at(self, node_id: str) -> list[SessionRecord]:
-        return [record for record in self.live.values() if record.node_id == node_id]
+        return list(self.placed.get(node_id, {}).values())

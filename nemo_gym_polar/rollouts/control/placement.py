@@ -40,9 +40,5 @@ class Places:
         return best
 
 
-def tasks_by_node(live: Mapping[str, SessionRecord]) -> dict[str, Counter[str]]:
-    counted: dict[str, Counter[str]] = {}
-    for record in live.values():
-        if record.node_id is not None:
-            counted.setdefault(record.node_id, Counter())[record.task_id] += 1
-    return counted
+def tasks_by_node(placed: Mapping[str, Mapping[str, SessionRecord]]) -> dict[str, Counter[str]]:
+    return {node: Counter(record.task_id for record in records.values()) for node, records in placed.items()}

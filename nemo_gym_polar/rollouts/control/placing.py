@@ -55,16 +55,15 @@ class Placing:
     def _choose(self) -> list[SessionRecord]:
         places = self._places()
         placed = []
-        for session_id in self.ledger.queue.in_order() if any(places.free.values()) else ():
+        for session_id in self.ledger.queue.first(sum(places.free.values())):
             record = self.ledger.live[session_id]
             node = places.take(record.task_id, self.settings.group_placement)
-            if node is None:
-                break
+            assert node  # there are as many places as sessions
             placed.append(record.model_copy(update={"node_id": node, "updated": time.time()}))
         return placed
 
     def _places(self) -> Places:
-        tasks = tasks_by_node(self.ledger.live)
+        tasks = tasks_by_node(self.ledger.placed)
         free = {
             name: member.free(tasks[name].total() if name in tasks else 0, self.settings.max_pressure)
             for name, member in self.roster.members.items()

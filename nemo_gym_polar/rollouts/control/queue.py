@@ -27,13 +27,16 @@ class Queue:
         """Its place in the heap is dropped when it comes to the top."""
         self._keys.pop(session_id, None)
 
-    def first(self) -> str | None:
-        while self._heap and self._keys.get(self._heap[0][1]) != self._heap[0][0]:
-            heapq.heappop(self._heap)
-        return self._heap[0][1] if self._heap else None
-
-    def in_order(self) -> list[str]:
-        return sorted(self._keys, key=self._keys.__getitem__)
+    def first(self, number: int) -> list[str]:
+        """The sessions whose turn it is, up to `number` of them. They stay in the queue until they are discarded."""
+        found: dict[str, Key] = {}
+        while self._heap and len(found) < number:
+            key, session_id = heapq.heappop(self._heap)
+            if self._keys.get(session_id) == key:
+                found[session_id] = key
+        for session_id, key in found.items():
+            heapq.heappush(self._heap, (key, session_id))
+        return list(found)
 
     def by_priority(self) -> dict[int, int]:
         return dict(sorted(Counter(-key[0] for key in self._keys.values()).items(), reverse=True))

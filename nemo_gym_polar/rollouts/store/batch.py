@@ -38,7 +38,7 @@ async def write_batch(connection: AsyncConnection, batch: Batch) -> list[EventRe
     for node_id in [*batch.gone_nodes, *(node.node_id for node in batch.nodes)]:
         await connection.execute(sa.delete(nodes).where(nodes.c.node_id == node_id))
     await insert(connection, nodes, [rows.node(node) for node in batch.nodes])
-    return [await append(connection, event) for event in batch.events]
+    return await append(connection, batch.events)
 
 
 async def insert(connection: AsyncConnection, table: sa.Table, values: Sequence[dict[str, Any]]) -> None:
@@ -55,7 +55,9 @@ async def update(connection: AsyncConnection, table: sa.Table, key: str, values:
         await connection.execute(statement, bound)
 
 
-async def append(connection: AsyncConnection, event: EventRecord) -> EventRecord:
-    row = rows.event(event)
-    number = await connection.scalar(sa.insert(events).values(row).returning(events.c.id))
-    return event.model_copy(update={"id": number})
+async def append(connection: AsyncConnection, told: Sequence[EventRecord]) -> list[EventRecord]:
+    if not told:
+        return []
+    statement = sa.insert(events).returning(events.c.id, sort_by_parameter_order=True)
+    numbers = (await connection.scalars(statement, [rows.event(event) for event in told])).all()
+    return [event.model_copy(update={"id": number}) for event, number in zip(told, numbers, strict=True)]
