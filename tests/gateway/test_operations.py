@@ -177,3 +177,10 @@ async def test_a_drain_has_a_bound(stand: Bench) -> None:
     stand.gateway.cut_calls()
     assert (await call).status == 503
     assert samples(stand.gateway)["polar_aborted_calls_total", (("cause", "shutdown"),)] == 1
+
+
+async def test_every_counter_is_explained(stand: Bench) -> None:
+    page = (Path(__file__).parents[2] / "docs/operations.md").read_text(encoding="utf-8")
+    names = {family.name for family in stand.gateway.metrics.registry.collect() if family.name.startswith("polar_")}
+    assert len(names) > 25
+    assert not [name for name in names if f"`{name}`" not in page and f"`{name}_total`" not in page]
