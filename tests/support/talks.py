@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ NUDGE = "Go on."
 
 
 @dataclass
-class Talk:
+class Talk(ABC):
     """`limit` bounds an answer, in tokens; `calls` are the names of the tools that were called so far."""
 
     path: ClassVar[str]
@@ -25,11 +26,13 @@ class Talk:
     def ask(self, text: str) -> None:
         self.history.append({"role": "user", "content": text})
 
+    @abstractmethod
     def body(self, **more: Any) -> dict[str, Any]:
-        raise NotImplementedError
+        """The next call; `more` are further fields."""
 
+    @abstractmethod
     def take(self, answer: Any) -> None:
-        raise NotImplementedError
+        """Add an answer, and what its tools gave or a word to go on."""
 
     def _go_on(self, results: list[dict[str, Any]]) -> None:
         self.history += results

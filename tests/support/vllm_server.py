@@ -19,7 +19,7 @@ OPTIONS = (
     *("--max-model-len", "16384", "--max-num-seqs", "16", "--dtype", "float32", "--enforce-eager"),
     *("--enable-auto-tool-choice", "--tool-call-parser", "qwen3_coder", "--enable-scale-out"),
 )
-_SECONDS_TO_START = 240.0
+_SECONDS_TO_START = 480.0
 _ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "",
     "VLLM_CPU_KVCACHE_SPACE": "1",
