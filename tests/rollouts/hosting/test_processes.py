@@ -16,7 +16,7 @@ from nemo_gym_polar.rollouts.client import RolloutClient
 from nemo_gym_polar.rollouts.control.records import TaskState
 from tests.support.fake_engine import FakeEngine
 from tests.support.rollouts import ASK_ONCE
-from tests.support.service_process import TOKEN, ServeProcess, engine_options, write_task
+from tests.support.serve_process import TOKEN, ServeProcess, engine_options, write_task
 
 SERVICE = ("--service", "--port", "0", "--directory", "run", "node.shutdown_grace=20")
 
