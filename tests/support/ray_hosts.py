@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +65,7 @@ class Hosts:
 def ray_hosts(machines: int) -> Iterator[Hosts]:
     with tempfile.TemporaryDirectory(prefix="pr-", ignore_cleanup_errors=True) as name, ExitStack() as stack:
         for attempt in range(ATTEMPTS):  # Ray gives a machine 30 s to come up, and a busy one takes longer
+            stack.close()  # ends what is left of the attempt before
             process = stack.enter_context(cluster_process(Path(name) / str(attempt)))
             assert process.stdout
             address, _, head = process.stdout.readline().strip().partition(" ")
@@ -99,6 +100,15 @@ def cluster_process(directory: Path) -> Iterator[subprocess.Popen[str]]:
             process.wait(60)
 
 
+def patiently(start: Callable[[], Any]) -> Any:
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return start()
+        except Exception as error:  # noqa: BLE001 - Ray raises nothing more exact
+            print(error, file=sys.stderr)
+    return start()
+
+
 def main() -> None:
     from ray.cluster_utils import Cluster
 
@@ -113,7 +123,7 @@ def main() -> None:
         for line in sys.stdin:
             match line.split():
                 case ["add"]:
-                    node = cluster.add_node(**about)
+                    node = patiently(lambda: cluster.add_node(**about))
                     added[node.node_id] = node
                     print(node.node_id, file=spoken)
                 case ["kill", name]:
