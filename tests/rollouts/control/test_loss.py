@@ -13,9 +13,11 @@ from nemo_gym_polar.rollouts.control.errors import UnknownNodeError
 from nemo_gym_polar.rollouts.control.records import NodeRecord, SessionRecord, TaskState
 from nemo_gym_polar.rollouts.control.settings import LostSessions
 from nemo_gym_polar.rollouts.nodes.base import NodeBusyError, NodeError
+from nemo_gym_polar.rollouts.store.errors import StoreError
 from nemo_gym_polar.rollouts.task import SessionStatus
 from tests.support.control import a_task, control_plane, current, ended, until
 from tests.support.faulty_store import FaultyStore
+from tests.support.postgres import Postgres
 from tests.support.simulated_node import SimulatedNode
 
 
@@ -363,3 +365,25 @@ async def test_details_that_are_no_json_do_not_cost_the_result(store_url: str, t
         record = await control.session(name)
         assert (record.status, record.reward) == (SessionStatus.COMPLETED, 0.5)
         assert "no JSON" in str(record.error)
+
+
+async def test_a_database_that_goes_away_and_comes_back_loses_nothing(
+    postgres_server: Postgres, tmp_path: Path
+) -> None:
+    async with control_plane(postgres_server.database("going"), tmp_path) as control:
+        node = SimulatedNode()
+        (name,) = await begun(control, node)
+        postgres_server.stop("immediate")
+        node.end(name)
+
+        async def trouble() -> bool:
+            return control.roster.trouble.text is not None
+
+        await until(trouble)
+        with pytest.raises(StoreError):
+            await control.submit(a_task("u"))
+        assert node.acknowledged == []
+        postgres_server.start()
+        assert (await ended(control)).usable_sessions == 1
+        assert (await control.submit(a_task("u"))).task_id == "u"
+        await until(lambda: len(node.started) == 2)
