@@ -63,7 +63,8 @@ class ContextOverflowError(EngineError):
 class Sampled:
     """Tokens an engine sampled after a known context: ids and log-probabilities of equal length, end token included.
 
-    `versions` is empty where the engine does not tell. `stop` is the stop sequence that ended the answer, if one did.
+    `versions` is empty where the engine does not tell; unless `versions_by_token`, it named one for the answer as a
+    whole, and knows nothing of a change in the middle. `stop` is the stop sequence that ended the answer, if one did.
     `cached` counts the context tokens that the engine had in its prefix cache, None where it does not tell. `side`
     arrays have one row for each of the last tokens of context and answer, as many as the engine tells of.
     """
@@ -75,6 +76,7 @@ class Sampled:
     stop: str | None = None
     cached: int | None = None
     side: SideArrays = NO_SIDE_ARRAYS
+    versions_by_token: bool = True
 
 
 @dataclass(frozen=True, slots=True)

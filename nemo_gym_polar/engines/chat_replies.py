@@ -23,9 +23,9 @@ def read(answer: dict[str, Any], choice: dict[str, Any], source: Source) -> tupl
     """The prompt's ids and what was sampled after them."""
     finish = replies.finish(choice.get("finish_reason"), source)
     ids, logprobs = _answer(answer, choice, source)
-    sampled = Sampled(
-        ids, logprobs, finish, _versions(answer, choice, len(ids)), _stop(choice), _cached(answer, choice)
-    )
+    versions, stop = _versions(answer, choice, len(ids)), _stop(choice)
+    cached = _cached(answer, choice)
+    sampled = Sampled(ids, logprobs, finish, versions, stop, cached, versions_by_token=False)
     return _prompt(answer, choice, source), sampled
 
 

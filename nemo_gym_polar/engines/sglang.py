@@ -98,6 +98,7 @@ def _generated(answer: dict[str, Any], context: int, source: Source) -> Sampled:
         () if version is None else (VersionSpan(str(version), 0, len(ids)),),
         stop=stop if isinstance(stop, str) else None,
         cached=cached if isinstance(cached, int) else None,
+        versions_by_token=False,
     )
 
 

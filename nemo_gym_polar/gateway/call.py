@@ -25,7 +25,7 @@ from nemo_gym_polar.gateway.proof import proven_prefix
 from nemo_gym_polar.gateway.session import Call, Session
 from nemo_gym_polar.gateway.settings import SamplingProfile
 from nemo_gym_polar.gateway.together import together
-from nemo_gym_polar.gateway.weights import Announced
+from nemo_gym_polar.gateway.weights import Moment
 from nemo_gym_polar.tokens import Int32
 
 _NO_IDS = np.empty(0, np.int32)
@@ -58,11 +58,11 @@ async def complete(gateway: Gateway, session: Session, dialect: Dialect, request
         session.budget.admit(request.n)
         match = session.recorder.match(request.conversation, request.hints)
         started, began = time.time(), time.monotonic()
-        announced = weights.announced
+        begun = weights.moment
         try:
             with weights.generations:
                 answers = await _generate(gateway, session, request, match, call, mint)
-            since = (announced, weights.announced)
+            since = (begun, weights.moment)
             gateway.metrics.engine_seconds.observe(time.monotonic() - began)
             for answered in answers:
                 generation = _generation(gateway, call.response_id, request, session.profile, answered, started, since)
@@ -199,10 +199,10 @@ def _generation(
     profile: SamplingProfile,
     answered: Answered,
     started: float,
-    announced: tuple[Announced, Announced],
+    since: tuple[Moment, Moment],
 ) -> Generation:
     sampled = answered.sampled
-    versions, doubtful = gateway.weights.stamp(sampled.versions, len(sampled.token_ids), *announced)
+    versions, doubtful = gateway.weights.stamp(sampled, *since)
     flags = sampling_flags(profile, gateway.mode.logprobs, constrained=_constrained(gateway, request))
     return Generation(
         context=answered.context,

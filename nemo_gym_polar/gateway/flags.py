@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is a recorded log-probability that of the draw? Where it is not, the turn is flagged, and never trained on.
 
-Penalties, logit bias, seeds and forced tool choices need no flag: the gateway asks engines for none of them.
+Penalties, logit bias and forced tool choices need no flag: the gateway asks engines for none of them. A seed decides
+which token is drawn, not how likely it was.
 """
 
 from __future__ import annotations

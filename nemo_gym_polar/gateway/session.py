@@ -116,6 +116,6 @@ def sampling_profile(profile: SamplingProfile, override: Sampling | None) -> Sam
     """The gateway's profile, with the values that this session samples with instead."""
     if override is None:
         return profile
-    names = ("temperature", "top_p", "top_k", "max_tokens")
+    names = ("temperature", "top_p", "top_k", "max_tokens", "seed")
     given = {name: value for name in names if (value := getattr(override, name)) is not None}
     return profile.model_copy(update=given)

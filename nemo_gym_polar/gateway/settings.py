@@ -19,7 +19,8 @@ Seconds = Annotated[float, Field(gt=0)]
 class SamplingProfile(BaseModel):
     """The values that training samples with; what a harness asks for is replaced by them.
 
-    `max_tokens` bounds one answer; a harness may ask for less.
+    `max_tokens` bounds one answer; a harness may ask for less. `seed` makes evaluations repeatable where the engine
+    heeds it; training has none.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -28,6 +29,7 @@ class SamplingProfile(BaseModel):
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     top_k: int = -1
     max_tokens: Positive | None = None
+    seed: Annotated[int, Field(ge=0)] | None = None
 
     def enforce(self, asked: Sampling, *, room: int | None) -> Sampling:
         """The harness keeps its stop sequences and schema and may shorten the answer to what it asks for.
@@ -41,6 +43,7 @@ class SamplingProfile(BaseModel):
             top_k=self.top_k,
             max_tokens=min(limits, default=None),
             stop=asked.stop,
+            seed=self.seed,
             schema=asked.schema,
         )
 

@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which weights the policy samples with, and the gate that holds generations back while they are replaced.
 
-An engine that says which weights each token is of is believed. Of another, what was announced here is all that is
-known: an answer that began before an announcement and ended after it is of nobody knows which.
+An engine that says which weights each token is of is believed. One that names the weights of a whole answer is, too,
+unless it named others when the answer began, or an announcement fell in between: nobody knows then where they changed.
+Of an engine that says nothing, what was announced is all that is known.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from nemo_gym_polar.engines.base import Sampled
 from nemo_gym_polar.gateway.traffic import Traffic
 from nemo_gym_polar.tokens import VersionSpan
 
@@ -26,6 +29,13 @@ class Announced:
     """What was said of the weights last. Each announcement is a new one, so that two can be told apart by identity."""
 
     version: str | None = None
+
+
+class Moment(NamedTuple):
+    """What was known at the beginning or the end of a generation: the last announcement, and the engine's last word."""
+
+    announced: Announced
+    reported: str | None
 
 
 class Weights:
@@ -69,10 +79,19 @@ class Weights:
             self.announced = Announced(version)
         self._open.set()
 
-    def stamp(self, spans: Spans, length: int, begun: Announced, ended: Announced) -> tuple[Spans, bool]:
-        """The versions of an answer of `length` tokens; whether they are in doubt. `spans` is what the engine says."""
-        if spans:
-            self.reported = spans[-1].version
+    @property
+    def moment(self) -> Moment:
+        return Moment(self.announced, self.reported)
+
+    def stamp(self, sampled: Sampled, begun: Moment, ended: Moment) -> tuple[Spans, bool]:
+        """The versions of an answer; whether they are in doubt."""
+        announced, spans = begun.announced, sampled.versions
+        interrupted = announced is not ended.announced
+        if not spans:
+            length = len(sampled.token_ids)
+            return () if announced.version is None else (VersionSpan(announced.version, 0, length),), interrupted
+        self.reported = name = spans[-1].version
+        if sampled.versions_by_token:
             return spans, False
-        told = () if begun.version is None else (VersionSpan(begun.version, 0, length),)
-        return told, begun is not ended
+        unexpected = begun.reported not in (None, name) and announced.version != name
+        return spans, interrupted or unexpected

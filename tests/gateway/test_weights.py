@@ -12,11 +12,12 @@ import pytest
 
 from nemo_gym_polar.forest.audit import audit
 from nemo_gym_polar.forest.builders import build
-from nemo_gym_polar.forest.turn import Flag
+from nemo_gym_polar.forest.turn import Flag, Turn
 from nemo_gym_polar.gateway.weights import NotDrainedError
 from nemo_gym_polar.tokens import VersionSpan
 from tests.support.dialect_calls import Ask, asks
 from tests.support.fake_engine import FakeEngine
+from tests.support.fake_sglang import FakeSGLang
 from tests.support.gateways import Bench, bench, chat, user
 from tests.support.waiting import until
 
@@ -156,3 +157,46 @@ async def test_an_update_in_flight_that_the_engine_does_not_tell_of_is_in_doubt(
     assert dict(built.dropped) == {"weights_changed": 3}
     assert built.trained_tokens == 3
     assert audit(forest, built.traces, built.dropped) == []
+
+
+async def test_an_engine_that_names_one_version_for_an_answer(model_directory: Path, tmp_path: Path) -> None:
+    """Believed, unless the weights may have changed in the middle."""
+    async with (
+        FakeSGLang(model_directory) as engine,
+        bench(engine, tmp_path / "j", engine_fields={"kind": "sglang"}) as stand,
+    ):
+        session = await stand.gateway.open()
+
+        async def ask(text: str) -> Turn:
+            assert (await stand.post(session, chat(user(text)))).status == 200
+            return session.forest.turns[-1]
+
+        engine.version = "1"
+        assert (await ask("nothing is known before")).flags == frozenset()
+        engine.version = "2"
+        unannounced = await ask("other weights than before")
+        assert unannounced.versions == (VersionSpan("2", 0, 3),)
+        assert unannounced.flags == {Flag.WEIGHTS_CHANGED}
+        assert (await ask("the same again")).flags == frozenset()
+        engine.version = "3"
+        stand.gateway.resume("3")
+        assert (await ask("announced")).flags == frozenset()
+        engine.delay = 0.2
+        crossing = asyncio.create_task(ask("crossing"))
+        await until(lambda: engine.running == 1)
+        engine.version = "4"
+        stand.gateway.resume("4")
+        assert (await crossing).flags == {Flag.WEIGHTS_CHANGED}
+
+
+async def test_an_engine_that_goes_by_other_names_is_still_trained_on(model_directory: Path, tmp_path: Path) -> None:
+    """As one whose version nobody sets."""
+    async with (
+        FakeSGLang(model_directory, version="default") as engine,
+        bench(engine, tmp_path / "j", engine_fields={"kind": "sglang"}) as stand,
+    ):
+        session = await stand.gateway.open()
+        for number in range(3):
+            stand.gateway.resume(str(number))
+            await stand.post(session, chat(user(str(number))))
+        assert [turn.flags for turn in session.forest.turns] == 3 * [frozenset()]
