@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from nemo_gym_polar.chat import Sampling
 from nemo_gym_polar.forest.builders import build
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.gateway import Gateway, Server, Session
 from nemo_gym_polar.rollouts.first_prompt import FirstPrompt, first_prompt
 from nemo_gym_polar.rollouts.settings import RolloutSettings
-from nemo_gym_polar.rollouts.task import BuilderSpec, TaskRequest
+from nemo_gym_polar.rollouts.task import BuilderSpec, TaskRequest, sampling_seed
 from nemo_gym_polar.runtimes.registry import GatewayAddress
 
 
@@ -62,6 +63,7 @@ class GatewaySessions:
     async def open(
         self, request: TaskRequest, sample: int, deadline: float, session_id: str | None = None
     ) -> OpenSession:
+        seed = sampling_seed(request.metadata, sample)
         session = await self.gateway.open(
             session_id,
             model=request.agent.model_name,
@@ -72,6 +74,7 @@ class GatewaySessions:
             max_read_tokens=self.settings.max_read_tokens,
             max_calls=self.settings.max_calls,
             when_exhausted=self.settings.when_exhausted,
+            sampling=None if seed is None else Sampling(seed=seed),
             metadata={"task_id": request.task_id, "sample": sample, **request.metadata},
             group=request.task_id,
         )
