@@ -1,23 +1,9 @@
 # SPDX-FileCopyrightText: Copyright (c) 2026 The nemo-gym-polar authors
 # SPDX-License-Identifier: Apache-2.0
-"""Clean-up that cancellation can't interrupt."""
+"""Clean-up that cancellation can't interrupt: the sandboxes' own, which sessions need too."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from nemo_gym_polar.runtimes.cleanup import to_the_end
 
-
-async def to_the_end[T](work: Coroutine[Any, Any, T]) -> T:
-    """Do all of `work`, however often the caller is cancelled meanwhile; then be cancelled. `work` must be bounded."""
-    task = asyncio.create_task(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled:
-        raise cancelled
-    return task.result()
+__all__ = ["to_the_end"]

@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from nemo_gym_polar.runtimes.base import Exit, Needs, SandboxError
 from nemo_gym_polar.runtimes.channel import Channel, Output
+from nemo_gym_polar.runtimes.cleanup import to_the_end
 from nemo_gym_polar.runtimes.inside.processes import descendants
 from nemo_gym_polar.runtimes.limits import MIB, Limits
 from nemo_gym_polar.runtimes.log import BoundedLog
@@ -60,6 +61,7 @@ class SupervisedRuntime(ABC):
         self.process: asyncio.subprocess.Process | None = None
         self.channel: Channel | None = None
         self.turn = asyncio.Lock()
+        self.ending: asyncio.Task[None] | None = None
 
     @abstractmethod
     def command(self, config: str) -> list[str]:
@@ -80,7 +82,7 @@ class SupervisedRuntime(ABC):
     async def start(self) -> None:
         with tempfile.TemporaryFile() as stderr:
             try:
-                await self.spawn(stderr)
+                await to_the_end(self.spawn(stderr))
                 assert self.channel
                 await asyncio.wait_for(self.channel.ready, START_SECONDS)
             except (SandboxError, OSError) as error:
@@ -92,6 +94,7 @@ class SupervisedRuntime(ABC):
                 raise
 
     async def spawn(self, stderr: IO[bytes]) -> None:
+        """Not to be cancelled: asyncio would wait for ever for a process whose pipes it hadn't connected yet."""
         pipe = asyncio.subprocess.PIPE
         argv = self.command(json.dumps(self.config()))
         process = await asyncio.create_subprocess_exec(
@@ -186,7 +189,9 @@ class SupervisedRuntime(ABC):
 
     async def stop(self) -> None:
         """End every process in the sandbox, kindly or not. Safe at any time, also twice and while being cancelled."""
-        await asyncio.shield(asyncio.ensure_future(self.end()))
+        if self.ending is None or self.ending.done():
+            self.ending = asyncio.create_task(self.end())
+        await asyncio.shield(self.ending)
 
     async def end(self) -> None:
         process, channel = self.process, self.channel

@@ -8,6 +8,7 @@ import asyncio
 import os
 import signal
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from nemo_gym_polar.runtimes import supervised
 from nemo_gym_polar.runtimes.base import Runtime, SandboxError
 from nemo_gym_polar.runtimes.inside.processes import descendants
+from nemo_gym_polar.runtimes.registry import make_runtime
 
 HIDING = [
     "{} &",
@@ -198,6 +200,24 @@ async def test_a_command_that_kills_its_supervisor_takes_nobody_along(started: A
     await runtime.stop()
     assert await marked.gone()
     assert await removed(runtime.workspace)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_cancelling_a_start_at_any_step_ends_in_time(backend: str, times: int) -> None:
+    """asyncio can't be cancelled between starting a process and connecting its pipes."""
+    for steps in range(12):
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            runtime = make_runtime(backend, None)
+        task = asyncio.create_task(runtime.start())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        for _ in range(times):
+            task.cancel()
+            await asyncio.sleep(0)
+        _, waiting = await asyncio.wait([task], timeout=60)
+        assert not waiting
+        await runtime.stop()
+    assert not [child for child in psutil.Process().children() if child.name() in ("bwrap", "python3.12")]
 
 
 async def test_before_start_nothing_works(backend: str, started: Any) -> None:
