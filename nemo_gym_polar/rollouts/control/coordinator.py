@@ -106,13 +106,17 @@ class Coordinator:
     async def _regain(self, record: NodeRecord) -> None:
         """A node of before: found again, or lost if it doesn't come in time."""
         node = await self._connected(record)
-        if node is not None and record.node_id in self._absent:
-            await self.add_node(node, kind=record.kind, url=record.url, metadata=record.metadata)
-            return
+        if node is not None:
+            return await self.roster.persist(partial(self._add_again, node, record))
         await asyncio.sleep(self.settings.node_timeout)
         if self._absent.pop(record.node_id, None):
             await self.following.give_up(record.node_id, f"node {record.node_id} did not come back")
             await self.roster.persist(partial(self._write, Batch(gone_nodes=[record.node_id])))
+        return None
+
+    async def _add_again(self, node: Node, record: NodeRecord) -> None:
+        if record.node_id in self._absent:  # it has not come by itself meanwhile
+            await self.add_node(node, kind=record.kind, url=record.url, metadata=record.metadata)
 
     async def _connected(self, record: NodeRecord) -> Node | None:
         try:
@@ -129,7 +133,7 @@ class Coordinator:
     async def submit(self, request: TaskRequest) -> TaskRecord:
         """In the store before it returns; the same task again is the same record. Raises `TaskConflictError`,
         `BackPressureError`, `RolloutError` for a request that can't be kept, `StoreError`."""
-        check_request(request)
+        request = plain(request)
         async with self.ledger.turn():
             known = await self.store.task(request.task_id)
             if known is not None:
@@ -237,10 +241,11 @@ class Coordinator:
     ) -> NodeRecord:
         """Follow a node. One with the id of a known node takes that one's place, and its sessions where it has them."""
         member = Member(node, kind, url, metadata or {}, self.settings.call_timeout)
-        before = self._absent.pop(node.id, None)
+        before = self._absent.get(node.id)
         member.draining = before is not None and before.state == DRAINING
-        known = self.roster.members.get(node.id)
         await self.store.write(Batch(nodes=[member.record()], events=[event("node.added", node_id=node.id)]))
+        self._absent.pop(node.id, None)
+        known = self.roster.members.get(node.id)
         if known and known.task:
             known.task.cancel()
             member.starting = known.starting
@@ -325,14 +330,15 @@ class Coordinator:
                 await written.wait()
 
 
-def check_request(request: TaskRequest) -> None:
-    """Raises `RolloutError` for what no store can hold."""
+def plain(request: TaskRequest) -> TaskRequest:
+    """As it comes back from the store. Raises `RolloutError` for what no store can hold."""
     if len(request.task_id) > 512 or not request.task_id.isprintable():
         raise RolloutError("task_id: give at most 512 printable characters")
     try:
         orjson.dumps(request.model_dump(mode="json"))
-    except TypeError as error:
-        raise RolloutError(f"task {request.task_id} can't be kept as JSON: {error}") from None
+        return TaskRequest.model_validate_json(request.model_dump_json())
+    except (TypeError, ValueError) as error:
+        raise RolloutError(f"task {request.task_id} can't be kept as JSON: {' '.join(str(error).split())}") from None
 
 
 def same_task(known: TaskRecord, request: TaskRequest) -> TaskRecord:

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import Row
 
 from nemo_gym_polar.rollouts.control.records import EventRecord, NodeRecord, SessionRecord, TaskRecord
+from nemo_gym_polar.rollouts.store.errors import StoreError
 from nemo_gym_polar.rollouts.task import TaskRequest
 
 KEPT_ONCE = {"request", "created", "total_sessions"}  # a task's parts that never change
@@ -34,7 +36,20 @@ def read_task(row: Row[*tuple[Any, ...]]) -> TaskRecord:
     fields = dict(row._mapping)
     request = fields.pop("request")
     del fields["harness"]
-    return TaskRecord(**fields, request=None if request is None else TaskRequest.model_validate_json(request))
+    return TaskRecord(**fields, request=None if request is None else read_request(fields["task_id"], request))
+
+
+def read_request(task_id: str, text: str) -> TaskRequest:
+    """Raises `StoreError` for one that another version of this program accepted and this one doesn't."""
+    try:
+        return TaskRequest.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise StoreError(
+            f"store: the request of task {task_id!r} is not one of this version ({where}: {first['msg']}); "
+            "go on with the version that stored it, or start a new store"
+        ) from None
 
 
 def session(record: SessionRecord) -> dict[str, Any]:

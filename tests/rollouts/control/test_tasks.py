@@ -70,6 +70,12 @@ async def test_the_same_task_again_is_the_same_record_and_other_content_a_confli
             await control.submit(a_task())
 
 
+async def test_a_task_is_compared_as_it_is_stored(store_url: str, tmp_path: Path) -> None:
+    async with control_plane(store_url, tmp_path) as control:
+        first = await control.submit(a_task(metadata={"pair": (1, 2)}))
+        assert await control.submit(a_task(metadata={"pair": [1, 2]})) == first
+
+
 async def test_many_submits_of_one_task_at_once_make_one(store_url: str, tmp_path: Path) -> None:
     async with control_plane(store_url, tmp_path) as control:
         records = await asyncio.gather(*(control.submit(a_task(samples=3)) for _ in range(8)))
@@ -137,6 +143,7 @@ async def test_too_many_waiting_sessions_push_back(store_url: str, tmp_path: Pat
         ({"task_id": "a\0b"}, "printable"),
         ({"task_id": "x" * 600}, "512"),
         ({"metadata": {"n": 2**80}}, "JSON"),
+        ({"metadata": {"n": object()}}, "JSON"),
     ],
 )
 async def test_what_no_store_can_hold_is_refused(store_url: str, tmp_path: Path, fields: dict, problem: str) -> None:

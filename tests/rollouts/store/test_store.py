@@ -208,6 +208,15 @@ async def test_the_revisions_make_the_tables_that_the_program_knows(store_url: s
         assert await connection.run_sync(differences) == []
 
 
+async def test_a_request_of_another_version_is_named(store_url: str) -> None:
+    async with Store(store_url) as store:
+        await store.write(Batch(new_tasks=[a_task()]))
+        async with store.database.begin() as connection:
+            await connection.execute(sa.text("""UPDATE tasks SET request = '{"task_id": "t", "was": 1}'"""))
+        with pytest.raises(StoreError, match="request of task 't' is not one of this version"):
+            await store.task("t")
+
+
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
