@@ -30,6 +30,7 @@ class SimulatedNode:
         self.refusal: Exception | None = None
         self.pressure: float | None = None
         self.metadata: dict[str, Any] = {}  # of the results to come
+        self.names: str | None = None  # what results call their session, if not by its id
         self.paused: list[float] = []
         self.versions: list[str | None] = []
         self.on_start: Callable[[Assignment], None] | None = None
@@ -106,7 +107,7 @@ class SimulatedNode:
     def end(self, session_id: str, status: SessionStatus = SessionStatus.COMPLETED, reward: float = 1.0) -> None:
         work = self.running.pop(session_id)
         result = SessionResult(
-            session_id=session_id,
+            session_id=self.names or session_id,
             task_id=work.request.task_id,
             sample=work.sample,
             status=status,

@@ -59,9 +59,7 @@ class Following:
         if not member.attached:
             member.load = await member.call(member.node.load())
             await self._inform(member)
-            await self._compare(member)
-            member.attached, member.lost = True, False
-            self.roster.wake.set()
+            await self._attach(member)
             return
         wait, asked = self.settings.report_wait, time.monotonic()
         reports = await member.call(member.node.reports(member.cursor, wait), wait)
@@ -71,6 +69,17 @@ class Following:
         member.load, member.busy = await member.call(member.node.load()), False
         if member.load.sessions < len(self._expected(member)):
             await self._compare(member)
+        self.roster.wake.set()
+
+    async def _attach(self, member: Member) -> None:
+        """Marked before it is done: if the memory is read again meanwhile, the mark goes, and the node is compared again."""
+        member.attached = True
+        try:
+            await self._compare(member)
+        except BaseException:
+            member.attached = False
+            raise
+        member.lost = False
         self.roster.wake.set()
 
     async def _inform(self, member: Member) -> None:

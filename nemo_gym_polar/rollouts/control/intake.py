@@ -48,9 +48,12 @@ class Intake:
             return await self._store(node_id, reports, written)
 
     def _result(self, report: Report) -> SessionResult | None:
+        """Under the id that it was reported with: a result names files, and a node could write anything into it."""
         live = self.ledger.live.get(report.session_id)
-        if report.result is not None or not report.status.final or live is None:
-            return report.result
+        if report.result is not None:
+            return report.result.model_copy(update={"session_id": report.session_id})
+        if not report.status.final or live is None:
+            return None
         error = f"node {live.node_id} reported {report.status} without a result"
         return SessionResult(
             session_id=live.session_id,

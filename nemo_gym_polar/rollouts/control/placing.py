@@ -16,6 +16,7 @@ from nemo_gym_polar.rollouts.control.member import Member
 from nemo_gym_polar.rollouts.control.placement import Places, tasks_by_node
 from nemo_gym_polar.rollouts.control.records import SessionRecord
 from nemo_gym_polar.rollouts.control.roster import Roster
+from nemo_gym_polar.rollouts.control.settle import cancelled
 from nemo_gym_polar.rollouts.errors import RolloutError
 from nemo_gym_polar.rollouts.nodes.base import Assignment, NodeBusyError, NodeError
 from nemo_gym_polar.rollouts.task import SessionStatus, TaskRequest
@@ -107,6 +108,8 @@ class Placing:
             record = self.ledger.live.get(session_id)
             if record:
                 changed = record.model_copy(update={**update, "updated": time.time()})
+                if changed.cancelling and not changed.status.final:
+                    changed = cancelled(changed, changed.cancelling)  # no node has it that could end it
                 self.cancel(await self.ledger.commit(Change(sessions=[changed])))
         self.roster.wake.set()
 

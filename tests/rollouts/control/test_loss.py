@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from nemo_gym_polar.rollouts.control.coordinator import Coordinator
 from nemo_gym_polar.rollouts.control.errors import UnknownNodeError
 from nemo_gym_polar.rollouts.control.records import NodeRecord, SessionRecord, TaskState
 from nemo_gym_polar.rollouts.control.settings import LostSessions
-from nemo_gym_polar.rollouts.nodes.base import NodeBusyError, NodeError
+from nemo_gym_polar.rollouts.nodes.base import Assignment, NodeBusyError, NodeError
 from nemo_gym_polar.rollouts.store.errors import StoreError
 from nemo_gym_polar.rollouts.task import SessionStatus
 from tests.support.control import a_task, control_plane, current, ended, until
@@ -31,6 +32,10 @@ async def begun(control: Coordinator, node: SimulatedNode, samples: int = 1) -> 
         node.move(name, SessionStatus.RUNNING)
     await until(lambda: all(control.ledger.live[name].status is SessionStatus.RUNNING for name in names))
     return names
+
+
+def found(directory: Path, name: str) -> list[Path]:
+    return list(directory.rglob(name))
 
 
 async def attempts(control: Coordinator) -> list[SessionRecord]:
@@ -179,6 +184,34 @@ async def test_a_node_that_refuses_loses_its_turn(store_url: str, tmp_path: Path
         other.end(other.started[0].session_id)
         await ended(control)
         assert len(await attempts(control)) == 1
+
+
+async def test_a_cancel_while_a_node_refuses_ends_the_session(store_url: str, tmp_path: Path) -> None:
+    async with control_plane(store_url, tmp_path) as control:
+        asked, answer = asyncio.Event(), asyncio.Event()
+
+        class Slow(SimulatedNode):
+            async def start(self, assignment: Assignment) -> None:
+                asked.set()
+                await answer.wait()
+                raise NodeBusyError("full")
+
+        await control.add_node(Slow(), kind="far")
+        await control.submit(a_task())
+        await asyncio.wait_for(asked.wait(), 30)
+        await control.cancel("t")
+        answer.set()
+        assert (await ended(control)).state is TaskState.CANCELLED
+
+
+async def test_a_node_can_t_choose_where_its_results_are_written(store_url: str, tmp_path: Path) -> None:
+    async with control_plane(store_url, tmp_path / "run") as control:
+        node = SimulatedNode()
+        (name,) = await begun(control, node)
+        node.names = "../../elsewhere"
+        node.end(name)
+        assert (await ended(control)).usable_sessions == 1
+        assert found(tmp_path, "result.json") == [tmp_path / "run" / "sessions" / name / "result.json"]
 
 
 async def test_a_drained_node_ends_what_it_has_and_gets_no_more(store_url: str, tmp_path: Path) -> None:
