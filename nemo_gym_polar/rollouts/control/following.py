@@ -72,7 +72,7 @@ class Following:
         self.roster.wake.set()
 
     async def _attach(self, member: Member) -> None:
-        """Marked before it is done: if the memory is read again meanwhile, the mark goes, and the node is compared again."""
+        """Marked before it is done: if the memory is read again meanwhile, the mark goes and all is compared again."""
         member.attached = True
         try:
             await self._compare(member)
