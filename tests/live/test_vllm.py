@@ -311,6 +311,14 @@ async def test_a_session_goes_on_under_new_weights(
     assert max(spread.max for spread in before.spreads()) > 10 * TOLERANCE
 
 
+async def sampled_tokens(url: str) -> float:
+    """How many tokens the server has sampled since it started."""
+    async with aiohttp.ClientSession() as client, client.get(f"{url}/metrics") as reply:
+        lines = (await reply.text()).splitlines()
+    counters = ("polar_engine_sampled_tokens_total", "vllm:generation_tokens_total")
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(counters))
+
+
 async def test_an_answer_goes_on_over_new_weights(
     served: Served, engine: VLLM, policy: Path, other: Path, rendering: Rendering
 ) -> None:
@@ -318,11 +326,14 @@ async def test_an_answer_goes_on_over_new_weights(
     context, length = prompt(rendering), 800
     asked = {"max_tokens": length, "temperature": 1.0, "logprobs": 0, "ignore_eos": True}
     await load_weights(served.url, policy, "old")
+    begun = await sampled_tokens(served.url)
     answer = asyncio.create_task(
         post(f"{served.url}/inference/v1/generate", {"token_ids": context, "sampling_params": asked})
     )
     try:
-        await asyncio.sleep(0.2)
+        async with asyncio.timeout(60):
+            while await sampled_tokens(served.url) < begun + 20:  # noqa: ASYNC110  # only the server knows
+                await asyncio.sleep(0.02)
         await load_weights(served.url, other, "new", in_flight="keep")
         source = Source("vllm", "/x", "")
         sampled = vllm_replies.generated(replies.first_choice(await answer, source), source)
