@@ -59,7 +59,8 @@ class Summary:
 
     def _add_turn(self, turn: Turn) -> None:
         self.edges[turn.edge] += 1
-        self.context += turn.context_length
+        if turn.has_tokens:  # of a failed call nobody knows what was read
+            self.context += turn.context_length
         self.sampled += len(turn.sampled)
         if turn.edge is Edge.ROOT and turn.cause is not None:
             self.forks[turn.cause] += 1

@@ -17,8 +17,8 @@ from tests.support.gateways import bench, chat, user
 
 
 async def record(engine: FakeEngine, journals: Path) -> None:
-    """A session that goes on, forks and asks again; one whose turns run out; a file that is no journal; a torn one."""
-    async with bench(engine, journals) as stand:
+    """A session that goes on and forks; one whose turns run out; a file that is no journal; a torn one."""
+    async with bench(engine, journals, when_exhausted="answer") as stand:
         session = await stand.gateway.open("forking")
         system = {"role": "system", "content": "Be brief."}
         first = await stand.post(session, chat(system, user("hi")))
@@ -27,8 +27,8 @@ async def record(engine: FakeEngine, journals: Path) -> None:
         await stand.post(session, chat({"role": "system", "content": "Be long."}, *history))
         await stand.gateway.finish(session.id)
         spent = await stand.gateway.open("spent", max_turns=1)
-        for text in ("hi", "ho"):
-            await stand.post(spent, chat(user(text)))
+        first = await stand.post(spent, chat(user("hi")))
+        await stand.post(spent, chat(user("hi"), first.message, user("ho")))
         await stand.gateway.finish(spent.id)
         torn = await stand.gateway.open("torn")
         await stand.post(torn, chat(user("hi")))
@@ -43,7 +43,7 @@ async def test_all_sessions_together(engine: FakeEngine, tmp_path: Path) -> None
     served = engine.served
     assert (plain["sessions"], plain["unreadable_journals"], plain["unfinished_sessions"]) == (3, 1, 1)
     assert plain["exhausted_sessions_by_budget"] == {"turns": 1}
-    assert plain["turns_by_edge"] == {"root": 4, "continue": 1}
+    assert plain["turns_by_edge"] == {"root": 4, "continue": 2}
     assert plain["forks_by_cause"] == {"system_changed": 1}
     assert plain["reread_tokens_by_cause"]["system_changed"] <= len(served[2].context)
     assert plain["sampled_tokens"] == sum(len(one.sampled) for one in served)
