@@ -15,8 +15,9 @@ from nemo_gym_polar.rollouts.control.coordinator import Coordinator
 from nemo_gym_polar.rollouts.control.records import NodeRecord, SessionRecord, TaskRecord
 from nemo_gym_polar.rollouts.control.settings import ControlSettings
 from nemo_gym_polar.rollouts.nodes.base import Node
-from nemo_gym_polar.rollouts.task import TaskRequest
+from nemo_gym_polar.rollouts.task import SessionStatus, TaskRequest
 from tests.support.faulty_store import FaultyStore
+from tests.support.simulated_node import SimulatedNode
 
 QUICK = {"node_timeout": 0.2, "report_wait": 0.2, "retry_first": 0.01, "retry_most": 0.05}
 
@@ -61,3 +62,20 @@ async def ended(control: Coordinator, task_id: str = "t") -> TaskRecord:
 async def current(control: Coordinator, task_id: str = "t") -> list[SessionRecord]:
     """The attempts that count, by sample."""
     return [record for record in await control.sessions(task_id) if record.current]
+
+
+async def begun(control: Coordinator, node: SimulatedNode, samples: int = 1) -> list[str]:
+    """A task whose sessions run at this node, and are known to; their ids by sample."""
+    await control.add_node(node, kind="far")
+    await control.submit(a_task(samples=samples))
+    await until(lambda: len(node.running) == samples)
+    names = [work.session_id for work in sorted(node.started, key=lambda work: work.sample)]
+    for name in names:
+        node.move(name, SessionStatus.RUNNING)
+    await until(lambda: all(control.ledger.live[name].status is SessionStatus.RUNNING for name in names))
+    return names
+
+
+async def attempts(control: Coordinator) -> list[SessionRecord]:
+    """All of them, those that were given up too."""
+    return await control.sessions("t")
