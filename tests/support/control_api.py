@@ -43,7 +43,7 @@ class Desk:
 @contextlib.asynccontextmanager
 async def desk(directory: Path, *, token: str | None = TOKEN, capacity: int = 4, **fields: Any) -> AsyncIterator[Desk]:
     """`fields` are the control plane's settings, and `api` those of its HTTP side."""
-    api = ApiSettings(token=SecretStr(token) if token else None, **fields.pop("api", {}))
+    api, secret = ApiSettings(**fields.pop("api", {})), SecretStr(token) if token else None
     settings = ControlSettings(directory=directory, report_wait=0.2, retry_first=0.02, retry_most=0.1, **fields)
     joined: dict[str, SimulatedNode] = {}
 
@@ -54,7 +54,7 @@ async def desk(directory: Path, *, token: str | None = TOKEN, capacity: int = 4,
     async with (
         Store(f"sqlite:///{directory}/polar.db") as store,
         Coordinator(store, settings) as control,
-        listening(make_app(control, api, connect), "127.0.0.1", 0) as url,
+        listening(make_app(control, api, connect, secret), "127.0.0.1", 0) as url,
         aiohttp.ClientSession(headers={"authorization": f"Bearer {token}"}) as client,
     ):
         node = SimulatedNode(capacity=capacity)

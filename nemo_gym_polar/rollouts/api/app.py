@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.middleware import Middleware
+from pydantic import SecretStr
 
 from nemo_gym_polar import __version__
 from nemo_gym_polar.rollouts.api import callbacks, events, inference, nodes, tasks
@@ -36,9 +37,11 @@ def make_app(
     control: Coordinator,
     settings: ApiSettings,
     connect: Callable[[str, str], Node],
+    token: SecretStr | None = None,
     more: tuple[APIRouter, ...] = (),
 ) -> FastAPI:
-    """`connect` makes a node from its id and its address; `more` are routers behind the same door."""
+    """`connect` makes a node from its id and its address; `token` is what callers show; `more` are routers behind the
+    same door."""
     app = FastAPI(
         title="polar rollout service",
         version=__version__,
@@ -47,7 +50,7 @@ def make_app(
     )
     handle_refusals(app)
     app.include_router(_health(control))
-    guard = [Depends(make_guard(settings.token))]
+    guard = [Depends(make_guard(token))]
     routers = (
         tasks.make_router(control),
         callbacks.make_router(control),

@@ -47,9 +47,8 @@ async def serve_service(settings: HostSettings, say: Callable[[str], None] = pri
             await stack.enter_async_context(cluster.supply(control))
         contents = contents_of(control, traces=settings.callbacks.traces)
         await stack.enter_async_context(Delivery(control, settings.callbacks, contents))
-        api = settings.api.model_copy(update={"token": settings.token})
-        app = make_app(control, api, nodes.connect)
-        url = await stack.enter_async_context(listening(app, api.host, api.port))
+        app = make_app(control, settings.api, nodes.connect, settings.token)
+        url = await stack.enter_async_context(listening(app, settings.api.host, settings.api.port))
         say(f"rollout service on {url}; its API is described at {url}/docs")
         await stop.asked.wait()
         if hosted:

@@ -53,7 +53,7 @@ class HostSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    directory: Path = Path("polar")
+    directory: Annotated[Path, Field(validate_default=True)] = Path("polar")
     store: str | None = None
     token: SecretStr | None = None
     join: str | None = None
