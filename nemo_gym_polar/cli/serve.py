@@ -114,6 +114,9 @@ def serve(
     when_exhausted: Annotated[
         WhenExhausted, typer.Option(help="What a harness gets that is over its budget: an error, or a last answer.")
     ] = WhenExhausted.ERROR,
+    commit_window: Annotated[
+        float | None, typer.Option(help="Seconds that a journal's commit waits for others to share a sync.", min=0)
+    ] = None,
     drain_seconds: Annotated[
         float, typer.Option(help="After a signal, how long calls in flight may go on.", min=0)
     ] = 30,
@@ -165,6 +168,7 @@ def serve(
         ),
         "gateway": _given(
             journals=journals,
+            commit_window=commit_window,
             models=[model],
             sampling=_given(temperature=temperature, top_p=top_p, top_k=top_k, max_tokens=max_tokens),
             context_tokens=context_tokens,
