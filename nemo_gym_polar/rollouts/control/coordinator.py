@@ -11,12 +11,9 @@ Invariants: what `submit` returned is in the store; every sample ends exactly on
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -27,14 +24,13 @@ from nemo_gym_polar.rollouts.control.errors import (
     BackPressureError,
     NoTracesError,
     TaskConflictError,
-    UnknownNodeError,
     UnknownSessionError,
     UnknownTaskError,
 )
+from nemo_gym_polar.rollouts.control.fleet import LOCAL, Connect, Fleet
 from nemo_gym_polar.rollouts.control.following import Following
 from nemo_gym_polar.rollouts.control.ledger import Change
 from nemo_gym_polar.rollouts.control.loss import new_session_id
-from nemo_gym_polar.rollouts.control.member import DRAINING, LOST, Member
 from nemo_gym_polar.rollouts.control.news import event
 from nemo_gym_polar.rollouts.control.placing import Placing
 from nemo_gym_polar.rollouts.control.records import (
@@ -49,14 +45,13 @@ from nemo_gym_polar.rollouts.control.roster import Roster
 from nemo_gym_polar.rollouts.control.settings import ControlSettings
 from nemo_gym_polar.rollouts.control.settle import cancelled
 from nemo_gym_polar.rollouts.errors import RolloutError
-from nemo_gym_polar.rollouts.nodes.base import Node, NodeError
+from nemo_gym_polar.rollouts.nodes.base import Node
 from nemo_gym_polar.rollouts.store.batch import Batch
 from nemo_gym_polar.rollouts.store.store import Store
 from nemo_gym_polar.rollouts.task import SessionStatus, TaskRequest
 
-logger = logging.getLogger(__name__)
+__all__ = ["LOCAL", "Coordinator"]
 
-LOCAL = "local"  # the kind of a node that lives in the service's own process, and dies with it
 PAGE = 500
 
 
@@ -71,29 +66,20 @@ class Coordinator:
         self,
         store: Store,
         settings: ControlSettings,
-        connect: Callable[[NodeRecord], Awaitable[Node | None]] | None = None,
+        connect: Connect | None = None,
     ) -> None:
         self.store = store
         self.settings = settings
-        self.connect = connect
         self.roster = Roster(store, settings)
         self.ledger = self.roster.ledger
         self.placing = Placing(self.roster)
         self.following = Following(self.roster, self.placing)
-        self._absent: dict[str, NodeRecord] = {}  # nodes of before that have not come back yet
+        self.fleet = Fleet(self.roster, self.following, connect)
 
     async def __aenter__(self) -> Self:
         """Raises `StoreError` if the store can't be read."""
         await self.ledger.load()
-        known = {record.node_id: record for record in await self.store.nodes()}
-        places = {record.node_id for record in self.ledger.live.values() if record.node_id is not None}
-        gone = {name for name in {*known, *places} if name not in known or known[name].kind == LOCAL}
-        self._absent = {name: record for name, record in known.items() if name not in gone}
-        for node_id in sorted(gone):
-            await self.following.replace(node_id, f"node {node_id} ended with the service")
-        await self.store.write(Batch(gone_nodes=sorted(gone)))
-        for record in self._absent.values():
-            self.roster.spawn(self._regain(record))
+        await self.fleet.recover()
         self.roster.spawn(self.placing.forever())
         self.roster.wake.set()
         return self
@@ -102,31 +88,6 @@ class Coordinator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.roster.stop()
-
-    async def _regain(self, record: NodeRecord) -> None:
-        """A node of before: found again, or lost if it doesn't come in time."""
-        node = await self._connected(record)
-        if node is not None:
-            return await self.roster.persist(partial(self._add_again, node, record))
-        await asyncio.sleep(self.settings.node_timeout)
-        if self._absent.pop(record.node_id, None):
-            await self.following.give_up(record.node_id, f"node {record.node_id} did not come back")
-            await self.roster.persist(partial(self._write, Batch(gone_nodes=[record.node_id])))
-        return None
-
-    async def _add_again(self, node: Node, record: NodeRecord) -> None:
-        if record.node_id in self._absent:  # it has not come by itself meanwhile
-            await self.add_node(node, kind=record.kind, url=record.url, metadata=record.metadata)
-
-    async def _connected(self, record: NodeRecord) -> Node | None:
-        try:
-            return await self.connect(record) if self.connect else None
-        except (NodeError, OSError) as error:
-            logger.warning("node %s can't be reached: %s", record.node_id, error)
-            return None
-
-    async def _write(self, batch: Batch) -> None:
-        await self.store.write(batch)
 
     # Tasks
 
@@ -240,68 +201,28 @@ class Coordinator:
         self, node: Node, *, kind: str, url: str | None = None, metadata: dict[str, Any] | None = None
     ) -> NodeRecord:
         """Follow a node. One with the id of a known node takes that one's place, and its sessions where it has them."""
-        member = Member(node, kind, url, metadata or {}, self.settings.call_timeout)
-        before = self._absent.get(node.id)
-        member.draining = before is not None and before.state == DRAINING
-        await self.store.write(Batch(nodes=[member.record()], events=[event("node.added", node_id=node.id)]))
-        self._absent.pop(node.id, None)
-        known = self.roster.members.get(node.id)
-        if known and known.task:
-            known.task.cancel()
-            member.starting = known.starting
-        self.roster.members[node.id] = member
-        member.task = self.roster.spawn(self.following.forever(member))
-        return member.record()
+        return await self.fleet.add(node, kind=kind, url=url, metadata=metadata)
 
     def nodes(self) -> list[NodeRecord]:
         """Those of before that have not come back yet are there as lost."""
-        absent = [record.model_copy(update={"state": LOST}) for record in self._absent.values()]
-        found = [*absent, *(member.record() for member in self.roster.members.values())]
-        return sorted(found, key=lambda record: record.node_id)
+        return self.fleet.records()
 
     async def drain(self, node_id: str) -> NodeRecord:
         """The node takes no more sessions. Raises `NodeError` if it can't be told; it gets none all the same."""
-        member = self._member(node_id)
-        member.draining = True
-        await member.call(member.node.drain())
-        await self.store.write(Batch(nodes=[member.record()], events=[event("node.draining", node_id=node_id)]))
-        return member.record()
+        return await self.fleet.drain(node_id)
 
     async def remove(self, node_id: str) -> None:
         """Forget a node; sessions that it still has are given up, as if it were lost."""
-        member = self._member(node_id)
-        if member.task:
-            member.task.cancel()
-        there = self.ledger.at(node_id)
-        await self.following.lose(member, f"node {node_id} was removed")
-        self.roster.spawn(self.following.forget(member, there))
-        await self.store.write(Batch(gone_nodes=[node_id], events=[event("node.removed", node_id=node_id)]))
-
-    def _member(self, node_id: str) -> Member:
-        try:
-            return self.roster.members[node_id]
-        except KeyError:
-            raise UnknownNodeError(f"there is no node {node_id!r}") from None
+        await self.fleet.remove(node_id)
 
     async def pause(self, seconds: float) -> None:
         """Hold back generations on every node until none is in flight. Raises `NodeError` naming those that refused;
         the others stay paused, and so does a node that comes before `resume`."""
-        self.roster.weights.paused = True
-        await self._everywhere(lambda node: node.pause(seconds), seconds)
+        await self.fleet.pause(seconds)
 
     async def resume(self, policy_version: str | None = None) -> None:
         """Generate again on every node, with weights of this version from here on."""
-        weights = self.roster.weights
-        weights.paused, weights.version = False, policy_version or weights.version
-        await self._everywhere(lambda node: node.resume(policy_version), 0.0)
-
-    async def _everywhere(self, work: Callable[[Node], Awaitable[None]], seconds: float) -> None:
-        members = [member for member in self.roster.members.values() if not member.lost]
-        calls = [member.call(work(member.node), seconds) for member in members]
-        answers = await asyncio.gather(*calls, return_exceptions=True)
-        failed = [f"{member.id}: {error}" for member, error in zip(members, answers, strict=True) if error]
-        if failed:
-            raise NodeError("; ".join(failed))
+        await self.fleet.resume(policy_version)
 
     # The whole
 
