@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
+import os
 import re
 import uuid
 from collections.abc import AsyncIterator
@@ -21,7 +23,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from nemo_gym_polar.rollouts.nodes.base import NodeError
 from nemo_gym_polar.rollouts.nodes.ray_actor import NodeActor
 from nemo_gym_polar.rollouts.nodes.ray_calls import in_turn, keep_signals
-from nemo_gym_polar.rollouts.nodes.ray_settings import RaySettings
+from nemo_gym_polar.rollouts.nodes.ray_settings import AUTO, RaySettings
+
+REACHED = 10.0  # seconds for a connection to the cluster's head
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,10 @@ async def connected(settings: RaySettings) -> AsyncIterator[None]:
     if ray.is_initialized():
         raise NodeError("this process is connected to a Ray cluster already; it can use one at a time")
     try:
+        await _reach(settings.address)
         await in_turn(_connect, settings)
-    except (ConnectionError, ValueError, RuntimeError, RayError) as error:
-        said = " ".join(str(error).split())
+    except (OSError, ValueError, RuntimeError, RayError) as error:
+        said = " ".join(str(error).split()) or "no answer"
         raise NodeError(f"ray={settings.address}: {said}; start the cluster with `ray start`") from error
     keep_signals()
     try:
@@ -50,9 +55,19 @@ async def connected(settings: RaySettings) -> AsyncIterator[None]:
         await in_turn(ray.shutdown)
 
 
+async def _reach(address: str) -> None:
+    """Ray itself would try an address where nobody is for 20 minutes."""
+    if address != AUTO:
+        host, _, port = address.rpartition(":")
+        async with asyncio.timeout(REACHED):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        writer.close()
+
+
 def _connect(settings: RaySettings) -> None:
     """Not in the main thread, where Ray would put its own handler for SIGTERM in the place of the service's."""
     logging.getLogger("ray._private.worker").setLevel(logging.ERROR)  # it would remark on that
+    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "3")  # tries, where «auto» finds a cluster that is gone
     ray.init(
         address=settings.address,
         namespace=settings.namespace,

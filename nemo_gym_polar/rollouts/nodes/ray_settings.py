@@ -14,6 +14,7 @@ from nemo_gym_polar.engines.settings import EngineSettings
 from nemo_gym_polar.gateway.settings import GatewaySettings
 from nemo_gym_polar.rollouts.settings import RolloutSettings
 
+AUTO = "auto"
 Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -31,7 +32,7 @@ class RaySettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    address: str = "auto"
+    address: str = AUTO
     namespace: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] = "polar"
     cpus: Annotated[float, Field(ge=0)] = 1.0
     resource: str | None = None
@@ -43,7 +44,8 @@ class RaySettings(BaseModel):
     @field_validator("address")
     @classmethod
     def _direct(cls, address: str) -> str:
-        if address != "auto" and (":" not in address or "://" in address):
+        port = address.rpartition(":")[2]
+        if address != AUTO and ("://" in address or ":" not in address or not port.isdecimal()):
             raise ValueError(f"{address!r} is no cluster's address: give auto or HOST:PORT, as `ray start` printed it")
         return address
 

@@ -24,6 +24,7 @@ async def test_no_cluster_is_one_line() -> None:
     [
         (RaySettings, {"address": "ray://h:1"}, "HOST:PORT"),
         (RaySettings, {"address": "somewhere"}, "HOST:PORT"),
+        (RaySettings, {"address": "head:port"}, "HOST:PORT"),
         (RaySettings, {"cpus": -1}, "cpus"),
         (RaySettings, {"namespace": "a b"}, "namespace"),
         (NodeSettings, {"gateway": {"journals": "j"}}, "journals"),
