@@ -66,9 +66,9 @@ async def measure(gateways: list[Gateway], size: Size) -> dict[str, Any]:
             texts = Texts(text)
             found: dict[str, Any] = {"machine": machine(Path(scratch)), **asdict(size)}
             await _warm(bench, texts, size)
-            found["linear"] = await _linear(bench, texts, size)
             found["latency"] = await _latency(bench, texts, size)
             found |= await _rounds(bench, texts, size)
+            found["linear"] = await _linear(bench, texts, size)
             found["machine"]["load_after"] = os.getloadavg()
             return found
 

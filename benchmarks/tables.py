@@ -210,7 +210,7 @@ def forest(reports: list[Found]) -> str:
 
 
 def profile(found: Found) -> str:
-    columns = {"small": "512, first and second", "large": "30,000, further", "growing": "100 turns"}
+    columns = {"small": "512, first and second", "large": "30,000, one first and five further", "growing": "100 turns"}
     parts = {name: found[f"profile_{name}"]["parts"] for name in columns}
     order = sorted(
         {part for column in parts.values() for part in column}, key=lambda part: -parts["growing"].get(part, 0)
