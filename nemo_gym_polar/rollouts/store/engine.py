@@ -23,14 +23,22 @@ def store_url(text: str) -> URL:
     try:
         url = make_url(text)
     except ArgumentError:
-        raise StoreError(f"store={text!r} is no URL; write sqlite:///FILE or postgresql://USER@HOST/NAME") from None
+        shown = text.rpartition("@")[2]  # what stands before it may hold a password
+        raise StoreError(f"store={shown!r} is no URL; write sqlite:///FILE or postgresql://USER@HOST/NAME") from None
     drivers = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
     driver = drivers.get(url.drivername.partition("+")[0])
     if driver is None:
         raise StoreError(f"store: {url.drivername!r} is not supported; use sqlite or postgresql")
     if driver.startswith("sqlite") and not is_file(url):
         raise StoreError("store: SQLite in memory keeps nothing; name a file as in sqlite:///polar/polar.db")
-    return url.set(drivername=driver)
+    return with_ssl(url.set(drivername=driver))
+
+
+def with_ssl(url: URL) -> URL:
+    """`sslmode`, as everybody else calls what asyncpg calls `ssl`."""
+    if "sslmode" not in url.query:
+        return url
+    return url.difference_update_query(["sslmode"]).update_query_dict({"ssl": url.query["sslmode"]})
 
 
 def is_file(url: URL) -> bool:

@@ -46,6 +46,9 @@ class Store(Reads):
                 self._claim = Claim(self._engine)
                 async with self._transaction() as connection:
                     await connection.run_sync(migrate)
+        except TypeError as error:  # how the drivers answer an option that they don't know
+            await self.close()
+            raise StoreError(f"store: an option of the URL is wrong: {error}") from error
         except BaseException:
             await self.close()
             raise

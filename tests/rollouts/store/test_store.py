@@ -166,6 +166,20 @@ async def test_who_has_lost_the_claim_writes_nothing(postgres_server: Postgres) 
             assert await second.events() == []
 
 
+async def test_options_of_postgresql_have_their_usual_names(postgres_server: Postgres) -> None:
+    url = postgres_server.database("options")
+    async with Store(f"{url}&sslmode=disable") as store:
+        assert await store.tasks() == []
+    with pytest.raises(StoreError, match=r"option of the URL is wrong.*nonsense"):
+        await Store(f"{url}&nonsense=1").open()
+
+
+def test_a_wrong_url_is_shown_without_its_password() -> None:
+    with pytest.raises(StoreError) as raised:
+        Store("postgres//me:hunter2@host/name")
+    assert "hunter2" not in str(raised.value)
+
+
 HOLD = """
 import asyncio, sys
 from nemo_gym_polar.rollouts.store.store import Store
