@@ -27,9 +27,17 @@ class JoinError(NodeError):
 
 
 class Membership:
-    """`join` once; then the context keeps it up."""
+    """Registers on entry, and then keeps it up. Once `stop` is set it waits for no service any more."""
 
-    def __init__(self, service: str, token: str | None, registration: Mapping[str, Any], heartbeat: float) -> None:
+    def __init__(
+        self,
+        service: str,
+        token: str | None,
+        registration: Mapping[str, Any],
+        heartbeat: float,
+        stop: asyncio.Event,
+    ) -> None:
+        self.stop = stop
         self.service = service.rstrip("/")
         self.registration = registration
         self.heartbeat = heartbeat
@@ -65,8 +73,14 @@ class Membership:
                     return
                 if status < 500:
                     raise JoinError(f"the service at {self.service} answered {status}: {said}")
-            await asyncio.sleep(delay)
+            await self._rest(delay)
             delay = min(2 * delay, self.heartbeat)
+
+    async def _rest(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.stop.wait()
+                raise JoinError(f"told to stop before the service at {self.service} answered")
 
     async def leave(self, *, remove: bool) -> None:
         """No more sessions for this node; `remove`: it is gone."""

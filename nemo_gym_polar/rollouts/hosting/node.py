@@ -28,7 +28,9 @@ async def serve_node(settings: HostSettings, say: Callable[[str], None] = print)
     stop = Stop()
     async with (
         hosted_node(settings, settings.engine, lambda gateway, box: node_app(gateway, box, settings)) as hosted,
-        Membership(settings.join, secret(settings), registration(hosted, settings), settings.node.heartbeat) as member,
+        Membership(
+            settings.join, secret(settings), registration(hosted, settings), settings.node.heartbeat, stop.asked
+        ) as member,
     ):
         say(f"node {hosted.node.id} on {hosted.url}, for the service at {member.service}")
         await stop.asked.wait()

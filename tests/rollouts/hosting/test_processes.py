@@ -14,6 +14,7 @@ import numpy as np
 
 from nemo_gym_polar.rollouts.client import RolloutClient
 from nemo_gym_polar.rollouts.control.records import TaskState
+from tests.support.commands import command_line
 from tests.support.fake_engine import FakeEngine
 from tests.support.rollouts import ASK_ONCE
 from tests.support.serve_process import TOKEN, ServeProcess, engine_options, write_task
@@ -158,3 +159,17 @@ async def test_a_service_told_to_stop_lets_its_sessions_end(engine: FakeEngine, 
         async with RolloutClient(service.url, TOKEN) as client:
             done = await client.task("one")
         assert [(one.attempt, one.state) for one in done.results] == [(1, "COMPLETED")]
+
+
+async def test_a_node_that_waits_for_its_service_can_be_stopped(engine: FakeEngine, tmp_path: Path) -> None:
+    join = ("serve", "--join", "http://127.0.0.1:9", "--node-id", "x", "--port", "0", "--directory", "run")
+    line = command_line("polar", *join, *engine_options(engine))
+    process = await asyncio.create_subprocess_exec(*line, cwd=tmp_path, stderr=asyncio.subprocess.PIPE)
+    assert process.stderr
+    async with asyncio.timeout(90):
+        while b"does not answer" not in await process.stderr.readline():
+            pass
+        process.terminate()
+        rest = await process.stderr.read()
+        assert await process.wait() == 1
+    assert rest.endswith(b"polar: error: told to stop before the service at http://127.0.0.1:9 answered\n")
