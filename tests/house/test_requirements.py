@@ -81,6 +81,7 @@ EXTRAS = {
     "export": ("parquet",),
     "gateway": ("otel",),
     "policy": ("train",),
+    "rollouts": ("ray",),
     "training": ("train",),
     "environment": ("gym",),
 }
