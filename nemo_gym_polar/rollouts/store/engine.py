@@ -48,7 +48,9 @@ def is_file(url: URL) -> bool:
 def make_database(url: URL) -> AsyncEngine:
     try:
         if url.get_backend_name() == "sqlite":
-            Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+            file = Path(str(url.database))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch(mode=0o600)  # a task's environment may hold keys
             engine = create_async_engine(url)
             sa.event.listen(engine.sync_engine, "connect", _pragmas)
             return engine

@@ -247,6 +247,21 @@ async def test_what_is_no_store_is_said_in_one_line(url: str, problem: str) -> N
     assert "\n" not in str(raised.value)
 
 
+async def test_only_its_owner_reads_a_store(tmp_path: Path) -> None:
+    async with Store(f"sqlite:///{tmp_path}/polar.db") as store:
+        await store.write(Batch(new_tasks=[a_task()]))
+        assert {path.name: path.stat().st_mode & 0o077 for path in files(tmp_path)} == {
+            "polar.db": 0,
+            "polar.db-shm": 0,
+            "polar.db-wal": 0,
+            "polar.db.lock": 0,
+        }
+
+
+def files(directory: Path) -> list[Path]:
+    return list(directory.iterdir())
+
+
 async def test_a_directory_that_can_t_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file"):
