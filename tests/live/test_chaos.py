@@ -149,8 +149,11 @@ class Chaos:
         ballast.unlink()
 
     async def kill_machine(self) -> None:
-        self.say("a machine dies (SIGKILL for its raylet) and another one joins")
+        self.say("a machine dies (SIGKILL for its raylet)")
         await asyncio.to_thread(self.hosts.kill, self.hosts.machines[-1])
+
+    async def add_machine(self) -> None:
+        self.say("another machine joins")
         await asyncio.to_thread(self.hosts.add)
 
     def answer(self, number: int) -> int:
@@ -173,7 +176,7 @@ class Chaos:
     async def run(self) -> None:
         self.say("every 17th answer of an engine takes 3 seconds; the callback target refuses everything")
         steps = ((3, self.kill_node), (7, self.kill_engine), (11, self.fill_disk), (15, self.kill_machine))
-        for number, step in (*steps, (18, self.kill_service), (24, self.answer_callbacks)):
+        for number, step in (*steps, (18, self.kill_service), (22, self.answer_callbacks), (24, self.add_machine)):
             await self.until_ended(number)
             await step()
         await self.until_ended(TASKS * SAMPLES)

@@ -79,7 +79,7 @@ class Record:
         sessions = self.sessions()
         counting = Counter(one["status"] for one in sessions if one["current"])
         lost = sum(not one["current"] for one in sessions)
-        errors = Counter(one["error"] for one in sessions if one["current"] and one["error"])
+        errors = Counter(one["error"][:60] for one in sessions if one["current"] and one["error"])
         return f"{dict(counting)}; {lost} attempts were lost and made again; {dict(errors)}"
 
     def journal(self, session_id: str) -> Path | None:
@@ -90,6 +90,12 @@ class Record:
     def traces(self, session_id: str) -> list[Trace]:
         path = self.directory / "traces" / f"{session_id}.jsonl"
         return [read_row(orjson.loads(line)) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+    def recorded(self, session_id: str) -> list[Tokens]:
+        """The answers in its journal, trained on or masked."""
+        journal = self.journal(session_id)
+        turns = recover(journal).forest.turns if journal else []
+        return [tuple(turn.sampled.tolist()) for turn in turns if turn.has_tokens]
 
     def saw(self, session_id: str) -> list[str]:
         """What the agent was told, as far as its log could be written."""
@@ -110,8 +116,9 @@ class Record:
             if session["current"]:
                 answers = self.check_session(session, sampled)
                 owners.update(answers)
-                texts = [tokenizer.decode(list(answer)).strip() for answer in answers]
-                assert set(self.saw(session["session_id"])) <= set(texts), session
+                kept = answers if session["status"] == "COMPLETED" else self.recorded(session["session_id"])
+                texts = {tokenizer.decode(list(answer)).strip() for answer in kept}
+                assert set(self.saw(session["session_id"])) <= texts, session
         assert owners and max(owners.values()) == 1, "an answer is trained on twice"
 
     def sampled(self) -> dict[Tokens, Tokens]:
