@@ -76,7 +76,7 @@ def machine(run: Found) -> str:
         ("a sync of 1 KB to this disk", f"{number(sync['p50_ms'])} ms (p50), {number(sync['p99_ms'])} ms (p99)"),
         ("Python", f"{here['python']}; NeMo Gym on 3.13"),
         ("commit, date", f"{here['commit']}, {here['date']}"),
-        ("rounds", str(run["rounds"])),
+        ("rounds", f"{run['rounds']}, with `--scale {run['scale']:g} --turns {run['turns']}`"),
     ]
     return markdown(("", ""), rows)
 
