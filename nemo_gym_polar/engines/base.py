@@ -117,6 +117,9 @@ class TokenEngine(Protocol):
     def replicas(self) -> Sequence[ReplicaState]:
         """Its copies, as far as calls have met them; none where it is no server."""
 
+    async def pressure(self) -> float | None:
+        """How full it is, from 0 to 1; None where it does not tell."""
+
     async def close(self) -> None: ...
 
 
@@ -160,5 +163,8 @@ class ChatEngine(Protocol):
 
     def replicas(self) -> Sequence[ReplicaState]:
         """Its copies, as far as calls have met them; none where it is no server."""
+
+    async def pressure(self) -> float | None:
+        """How full it is, from 0 to 1; None where it does not tell."""
 
     async def close(self) -> None: ...

@@ -10,12 +10,14 @@ from typing import Any, ClassVar
 from nemo_gym_polar.chat import Conversation, Sampling
 from nemo_gym_polar.engines import chat_replies, openai_wire, replies
 from nemo_gym_polar.engines.base import EngineError, Rendered, ReplicaState
+from nemo_gym_polar.engines.pressure import PAGE, together
 from nemo_gym_polar.engines.replicas import Replicas
 from nemo_gym_polar.engines.replies import Source
 from nemo_gym_polar.tokens import Int32
 
 CHAT_PATH = "/v1/chat/completions"
 _TOKENIZE = "/tokenize"
+_PATIENCE = 2.0  # seconds that an engine has to say how full it is
 
 
 class ChatServer:
@@ -68,6 +70,10 @@ class ChatServer:
 
     def replicas(self) -> list[ReplicaState]:
         return self._replicas.states()
+
+    async def pressure(self) -> float | None:
+        pages = [reply.body for reply in await self._replicas.each(PAGE, _PATIENCE) if reply.status == 200]
+        return together([page.decode(errors="replace") for page in pages])
 
     async def close(self) -> None:
         await self._replicas.close()

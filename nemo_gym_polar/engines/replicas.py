@@ -10,6 +10,7 @@ nobody received has no effect.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -80,6 +81,19 @@ class Replicas:
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 failures.append(f"{self._shown[url]} ({error or type(error).__name__})")
         raise EngineError(f"No engine answered at {'; '.join(failures)}.", fault="unreachable", status=503)
+
+    async def each(self, path: str, seconds: float) -> list[Reply]:
+        """What every replica answers within `seconds`; those that don't are left out."""
+        limit = aiohttp.ClientTimeout(total=seconds)
+
+        async def ask(url: str) -> Reply | None:
+            try:
+                async with self._session().get(url + path, timeout=limit) as response:
+                    return Reply(response.status, self._said(response.status, await response.read()), None)
+            except (aiohttp.ClientError, TimeoutError, OSError):
+                return None
+
+        return [reply for reply in await asyncio.gather(*map(ask, self.urls)) if reply is not None]
 
     def _said(self, status: int, body: bytes) -> bytes:
         """A refusal is shown to harnesses and logs; some servers repeat the key in it."""

@@ -61,6 +61,9 @@ class ScriptedEngine:
     def release(self, session: str) -> None:
         """It holds nothing for a session."""
 
+    async def pressure(self) -> None:
+        return None
+
     def replicas(self) -> tuple[ReplicaState, ...]:
         return ()
 

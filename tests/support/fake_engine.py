@@ -59,7 +59,8 @@ class Served:
 class FakeEngine:
     """`script` gets the decoded context and gives the answer's text; `faults` are used up one per call.
 
-    `delay` is in seconds, `version` the weights' name. With `generate` False there is only `/v1/completions`. Who calls
+    `delay` is in seconds, `version` the weights' name. With `generate` False there is only `/v1/completions`.
+    `page` is what Prometheus would read. Who calls
     without the `key`, if there is one, is refused.
     """
 
@@ -68,6 +69,7 @@ class FakeEngine:
     delay: float = 0.0
     version: str = "0"
     generate: bool = True
+    page: str = ""
     faults: deque[Fault] = field(default_factory=deque)
     served: list[Served] = field(default_factory=list)
     aborted: int = 0
@@ -117,6 +119,7 @@ class FakeEngine:
         router.add_post("/v1/chat/completions", self._chat)
         router.add_post("/tokenize", self._tokenize)
         router.add_get("/v1/models", self._models)
+        router.add_get("/metrics", self._metrics)
 
     async def _models(self, _: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": "tiny", "object": "model"}]})
@@ -167,6 +170,9 @@ class FakeEngine:
             "message": self._parse(served, body),
         }
         return await self._reply(request, {"prompt_token_ids": served.context, "choices": [choice]}, choice)
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        return web.Response(text=self.page) if self.page else web.Response(status=404)
 
     async def _tokenize(self, request: web.Request) -> web.Response:
         tokens = self._render(await request.json())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from nemo_gym_polar.forest.errors import ForestError
@@ -18,6 +18,7 @@ from nemo_gym_polar.gateway import Gateway, Server
 from nemo_gym_polar.rollouts.errors import RolloutError
 from nemo_gym_polar.rollouts.nodes.base import Assignment, Load, NodeBusyError, NodeError, Report
 from nemo_gym_polar.rollouts.nodes.outbox import Outbox
+from nemo_gym_polar.rollouts.nodes.pressure import EnginePressure
 from nemo_gym_polar.rollouts.plan import Plan, make_plan
 from nemo_gym_polar.rollouts.service import RolloutService
 from nemo_gym_polar.rollouts.settings import RolloutSettings
@@ -52,8 +53,6 @@ class Weights(Protocol):
 
 
 class LocalNode:
-    """`pressure` tells how full the engine is, from 0 to 1, if somebody knows."""
-
     def __init__(
         self,
         node_id: str,
@@ -62,7 +61,6 @@ class LocalNode:
         settings: RolloutSettings,
         *,
         weights: Weights | None = None,
-        pressure: Callable[[], float | None] | None = None,
     ) -> None:
         self._id = node_id
         self.settings = settings
@@ -70,7 +68,7 @@ class LocalNode:
         self.service = RolloutService(self.sessions, settings)
         gateway.metrics.registry.register(self.service.metrics)
         self.weights = weights
-        self.pressure = pressure
+        self.pressure = EnginePressure(gateway.mode.engine)
         self.draining = False
         self._outbox = Outbox()
         self._running: dict[str, asyncio.Task[SessionResult]] = {}
@@ -121,7 +119,7 @@ class LocalNode:
             capacity=self.capacity if self.has_room else len(self._running),
             sessions=len(self._running),
             stages={str(stage): number for stage, number in self.service.pools.gauges.items()},
-            pressure=self.pressure() if self.pressure else None,
+            pressure=await self.pressure.now(),
             draining=self.draining,
             paused=bool(self.weights and self.weights.paused),
             policy_version=self.weights.version if self.weights else None,

@@ -138,3 +138,10 @@ async def test_results_are_not_written_by_the_node(bench: Stand) -> None:
     await node.start(Assignment("one", task(), sample=0))
     await last(node, "one", SessionStatus.COMPLETED)
     assert trace_files(bench.directory) == []
+
+
+async def test_how_full_the_engine_is_is_in_the_load(bench: Stand) -> None:
+    assert (await local(bench).load()).pressure is None  # it does not tell
+    bench.engine.page = 'vllm:kv_cache_usage_perc{model_name="m"} 0.75\nvllm:num_requests_waiting{model_name="m"} 0\n'
+    node = local(bench)
+    assert (await node.load()).pressure == 0.75
