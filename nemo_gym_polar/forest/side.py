@@ -31,6 +31,8 @@ def new_rows(side: SideArrays, count: int) -> SideArrays:
 
 def chain_rows(store: TurnStore, turn: Turn, length: int) -> SideArrays:
     """The side arrays over the first `length` tokens of a turn's sequence, of the names that its whole way has."""
+    if not turn.side:
+        return NO_SIDE_ARRAYS
     way = store.way(turn)
     names = reduce(set.intersection, ({*one.side} for one in way))
     return {name: store.side(turn.index, name)[:length] for name in sorted(names)} or NO_SIDE_ARRAYS

@@ -41,7 +41,7 @@ def why_not(turn: Turn) -> str | None:
     """Why a turn's sampled tokens must not be trained on, if so."""
     if turn.status is not Status.KEPT:
         return str(turn.status)
-    return next((str(flag) for flag in Flag if flag in turn.flags), None)
+    return next((str(flag) for flag in Flag if flag in turn.flags), None) if turn.flags else None
 
 
 def realise(store: TurnStore, plans: Iterable[Plan], options: Options, dropped: Counter[str]) -> Build:
