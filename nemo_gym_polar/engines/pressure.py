@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from prometheus_client.parser import text_string_to_metric_families
-
 PAGE = "/metrics"
 CACHE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage")
 WAITING = ("vllm:num_requests_waiting", "sglang:num_queue_reqs")
@@ -19,6 +17,9 @@ WAITING = ("vllm:num_requests_waiting", "sglang:num_queue_reqs")
 
 def read_pressure(page: str) -> float | None:
     """From 0 to 1; None for a page that says nothing of it, or is none. The fullest of several engines counts."""
+    # Not at the top: commands that ask no engine should not wait for it.
+    from prometheus_client.parser import text_string_to_metric_families
+
     try:
         families = text_string_to_metric_families(page)
         found = {family.name: [sample.value for sample in family.samples] for family in families}

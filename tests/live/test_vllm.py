@@ -133,11 +133,10 @@ async def test_what_is_said_to_be_sampled_is_as_likely_as_said(engine: VLLM, ren
     assert np.abs(scores[len(context) :] - sampled.logprobs).max() < TOLERANCE
 
 
-async def test_vllm_says_how_full_it_is(vllm: Served) -> None:
-    engine = VLLM(Replicas([vllm.url]), model=NAME)
-    pressure = await engine.pressure()
-    await engine.close()
-    assert pressure is not None and 0 <= pressure <= 1
+async def test_how_full_it_is(engine: VLLM, served: Served) -> None:
+    """The embedded engine does not say."""
+    told = await engine.pressure()
+    assert told is None if served.kind == "embedded" else told is not None and 0 <= told <= 1
 
 
 async def test_both_ways_of_asking_by_ids_answer_alike(served: Served, rendering: Rendering) -> None:
