@@ -19,6 +19,7 @@ from typing import Any
 
 import orjson
 from aiohttp import web
+from listening import listen
 
 Json = dict[str, Any]
 
@@ -129,11 +130,7 @@ async def main() -> None:
     app.router.add_post("/v1/chat/completions", engine.chat)
     for path in ("/health", "/v1/models", "/get_model_info", "/model_info", "/get_server_info", "/server_info"):
         app.router.add_get(path, health)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
-    await asyncio.Event().wait()
+    await listen(app)
 
 
 if __name__ == "__main__":

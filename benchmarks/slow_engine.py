@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from aiohttp import web
+from listening import listen
 from stage_costs import Tail
 from tokenizers import Tokenizer
 
@@ -61,11 +62,7 @@ async def main() -> None:
     app.router.add_post("/inference/v1/generate", engine.generate)
     app.router.add_get("/busy", engine.busy)
     app.router.add_get("/v1/models", lambda _: web.json_response({"data": []}))
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, backlog=4096).start()
-    print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
-    await asyncio.Event().wait()
+    await listen(app)
 
 
 if __name__ == "__main__":

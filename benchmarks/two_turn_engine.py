@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from aiohttp import web
+from listening import listen
 from tokenizers import Tokenizer
 
 CALL = "<tool_call>\n<function=bash>\n<parameter=command>\necho hi > hello.txt\n</parameter>\n</function>\n</tool_call>"
@@ -43,11 +44,7 @@ async def main() -> None:
     app = web.Application(client_max_size=1 << 30)
     app.router.add_post("/inference/v1/generate", TwoTurns(Tokenizer.from_file(path)).generate)
     app.router.add_get("/v1/models", lambda _: web.json_response({"data": []}))
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
-    await asyncio.Event().wait()
+    await listen(app)
 
 
 if __name__ == "__main__":

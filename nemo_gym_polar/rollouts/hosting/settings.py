@@ -14,6 +14,7 @@ from nemo_gym_polar.gateway.settings import GatewaySettings
 from nemo_gym_polar.rollouts.api.settings import ApiSettings, require_token
 from nemo_gym_polar.rollouts.callbacks.settings import CallbackSettings
 from nemo_gym_polar.rollouts.control.settings import ControlSettings
+from nemo_gym_polar.rollouts.placed import checked
 from nemo_gym_polar.rollouts.settings import RolloutSettings
 
 ANYWHERE = ("0.0.0.0", "::")
@@ -114,11 +115,3 @@ class HostSettings(BaseModel):
     @property
     def store_url(self) -> str:
         return self.store or f"sqlite:///{self.directory / 'polar.db'}"
-
-
-def checked(kind: type[BaseModel], placed: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Raises pydantic's own error, whose place begins at the group's field."""
-    if placed in given:
-        raise ValueError(f"{placed} follows from directory: leave it out")
-    kind.model_validate({**given, placed: Path()})
-    return given

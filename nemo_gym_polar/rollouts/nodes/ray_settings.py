@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from nemo_gym_polar.engines.settings import EngineSettings
 from nemo_gym_polar.gateway.settings import GatewaySettings
+from nemo_gym_polar.rollouts.placed import checked
 from nemo_gym_polar.rollouts.settings import RolloutSettings
 
 AUTO = "auto"
@@ -75,12 +76,12 @@ class NodeSettings(BaseModel):
     @field_validator("gateway")
     @classmethod
     def _gateway(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return _checked(GatewaySettings, "journals", given)
+        return checked(GatewaySettings, "journals", given)
 
     @field_validator("rollouts")
     @classmethod
     def _rollouts(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return _checked(RolloutSettings, "directory", given)
+        return checked(RolloutSettings, "directory", given)
 
     def gateway_at(self, directory: Path) -> GatewaySettings:
         return GatewaySettings(**self.gateway, journals=directory / "journals")
@@ -92,10 +93,3 @@ class NodeSettings(BaseModel):
     def digest(self) -> str:
         """Two nodes with the same one run the same."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
-
-
-def _checked(kind: type[BaseModel], placed: str, given: dict[str, Any]) -> dict[str, Any]:
-    if placed in given:
-        raise ValueError(f"{placed} follows from the node's directory: leave it out")
-    kind.model_validate({**given, placed: Path()})
-    return given
