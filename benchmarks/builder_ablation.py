@@ -210,9 +210,9 @@ def ratios(works: Sequence[Work]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, help="replay the journals below this directory")
-    parser.add_argument("--groups", type=int, default=2)
+    parser.add_argument("--groups", type=int, default=1)
     parser.add_argument("--samples", type=int, default=4)
-    parser.add_argument("--turns", type=int, default=12, help="median of a session")
+    parser.add_argument("--turns", type=int, default=6, help="median of a session")
     parser.add_argument("--sequences", type=int, default=8, help="traces of one update")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
