@@ -74,10 +74,19 @@ class RayNode:
             with contextlib.suppress(NodeError):
                 await self._ask(self._actor.close.remote())
             await self.kill()
+            await self._is_gone()
 
     async def kill(self) -> None:
         if self._actor is not None:
             await in_turn(ray.kill, self._actor)
+
+    async def _is_gone(self) -> None:
+        """`ray.kill` only asks: a caller that disconnects right after it may take its request along."""
+        with contextlib.suppress(NodeError, TimeoutError):
+            async with asyncio.timeout(self._timeout):
+                while True:
+                    await self.where()
+                    await asyncio.sleep(0.02)
 
     @property
     def _there(self) -> Any:
