@@ -126,7 +126,7 @@ async def record(path: Path, session: str, turns: int, seed: int, committer: Com
 
 
 async def recorded(directory: Path, groups: int, samples: int, turns: int) -> list[list[Forest]]:
-    random, committer = np.random.default_rng(0), Committer(1.0)
+    random, committer = np.random.default_rng(0), Committer()
     made: list[list[Forest]] = []
     for group in range(groups):
         made.append([])
