@@ -12,11 +12,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nemo_gym_polar.evaluators.base import Evaluation, EvaluatorError, EvaluatorTimeoutError, Score
-from nemo_gym_polar.forest.errors import JournalError
+from nemo_gym_polar.forest.errors import ForestError
 from nemo_gym_polar.rollouts import scoring
 from nemo_gym_polar.rollouts.cleanup import to_the_end
 from nemo_gym_polar.rollouts.deadline import Deadline
@@ -87,9 +88,7 @@ class SessionRun:
                 ready = await self.attempt(self.prepare, self.deadline.left)
             if ready:
                 self.track.move(Stage.READY)
-                async with self.pools.run.place(priority):
-                    self.track.move(Stage.RUNNING)
-                    await self.attempt(self.execute, self.deadline.left + MARGIN)
+                await self.when_there_is_a_place(priority)
             self.track.move(Stage.FINISHED)
             await self.pools.postrun.acquire(priority)
         try:
@@ -99,6 +98,16 @@ class SessionRun:
         finally:
             self.track.move(None)
             self.pools.postrun.release()
+
+    async def when_there_is_a_place(self, priority: int) -> None:
+        """Run the harness; not at all if the deadline comes before a place does."""
+        if not await self.attempt(partial(self.pools.run.acquire, priority), self.deadline.left):
+            return
+        try:
+            self.track.move(Stage.RUNNING)
+            await self.attempt(self.execute, self.deadline.left + MARGIN)
+        finally:
+            self.pools.run.release()
 
     def left(self) -> float:
         """Seconds until the session's deadline."""
@@ -115,7 +124,7 @@ class SessionRun:
                 await work()
         except TimeoutError:
             self.fail(SessionStatus.TIMEOUT, f"the session's {self.deadline.seconds:.0f} s ended in {self.track.stage}")
-        except (SandboxError, JournalError, EvaluatorError, OSError) as error:
+        except (SandboxError, ForestError, EvaluatorError, OSError) as error:
             self.fail(SessionStatus.ERROR, str(error))
         else:
             return True

@@ -5,19 +5,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nemo_gym_polar.forest.builders import Build, Options
+from nemo_gym_polar.forest.errors import BuilderError
+from nemo_gym_polar.forest.store import TurnStore
 from nemo_gym_polar.rollouts.errors import RolloutError
-from nemo_gym_polar.rollouts.stages import Gauges, Stage
+from nemo_gym_polar.rollouts.pool import Usage
+from nemo_gym_polar.rollouts.stages import Stage
 from nemo_gym_polar.rollouts.task import AgentSpec, BuilderSpec, EvaluatorSpec, RuntimeSpec, SessionStatus
-from nemo_gym_polar.runtimes.inside.processes import descendants
 from tests.support.fake_engine import FakeEngine
-from tests.support.rollouts import ASK, ASK_ONCE, Stand, stand, task
+from tests.support.rollouts import ASK, Stand, kill_sandbox, places, stand, task, until
 
 
 async def test_a_group(bench: Stand) -> None:
@@ -30,44 +31,51 @@ async def test_a_group(bench: Stand) -> None:
 
 async def test_pools_are_bounded_and_shared_by_groups(engine: FakeEngine, tmp_path: Path) -> None:
     async with stand(engine, tmp_path, init_workers=1, ready_buffer=1, run_workers=2, postrun_workers=1) as bench:
-        slow = task(ASK_ONCE + "sleep 0.8", evaluate="sleep 0.05", num_samples=3)
-        groups = await asyncio.gather(
-            *(bench.service.run(slow.model_copy(update={"task_id": f"t{n}"})) for n in range(3))
-        )
-    assert {session.status for group in groups for session in group.sessions} == {SessionStatus.COMPLETED}
+        held: list[int] = []
+        bench.watch = lambda now: held.append(now[Stage.READY] + now[Stage.RUNNING] + now[Stage.FINISHED])
+        async with places(bench.service.pools.run, 2):
+            groups = asyncio.gather(*(bench.service.run(task(task_id=f"t{n}", num_samples=3)) for n in range(3)))
+            await until(lambda: bench.service.pools.gauges[Stage.READY] == 3)
+        ended = await groups
+    assert {session.status for group in ended for session in group.sessions} == {SessionStatus.COMPLETED}
     assert (bench.peaks[Stage.INIT], bench.peaks[Stage.RUNNING], bench.peaks[Stage.POSTRUN]) == (1, 2, 1)
-    held = bench.peaks[Stage.READY] + bench.peaks[Stage.RUNNING]
-    assert bench.peaks[Stage.READY] >= 1
-    assert held <= 3 + 1
+    assert max(held) == 3
     assert not any(bench.service.pools.gauges.values())
 
 
 async def test_a_warm_sandbox_is_ready_before_a_slot_is_free(engine: FakeEngine, tmp_path: Path) -> None:
     async with stand(engine, tmp_path, ready_buffer=1, run_workers=1) as bench:
-        group = await bench.service.run(task(ASK_ONCE + "sleep 0.5", num_samples=2))
-    waited = sorted(session.timing["ready"] for session in group.sessions)
-    assert waited[0] < 0.2 < waited[1]
+        async with places(bench.service.pools.run, 1):
+            running = asyncio.create_task(bench.service.run(task()))
+            await until(lambda: bench.service.pools.gauges[Stage.READY] == 1)
+            (run,) = bench.service._running.values()
+            assert run.runtime and await run.runtime.alive()
+            assert not engine.served
+        (session,) = (await running).sessions
+    assert (session.status, session.reward) == (SessionStatus.COMPLETED, 1.0)
+
+
+async def test_a_deadline_that_comes_before_a_slot_is_free_ends_the_session(engine: FakeEngine, tmp_path: Path) -> None:
+    async with stand(engine, tmp_path, ready_buffer=1, run_workers=1) as bench:
+        async with places(bench.service.pools.run, 1):
+            running = asyncio.create_task(bench.service.run(task(timeout_seconds=4.0)))
+            await until(running.done)
+            assert bench.service.pools.usage["rooms"] == Usage(2, 0, 0)
+        (session,) = running.result().sessions
+        assert (session.status, session.error) == (SessionStatus.TIMEOUT, "the session's 4 s ended in ready")
+        assert not engine.served
+        assert bench.service.pools.usage["run"] == Usage(1, 0, 0)
 
 
 async def test_a_sandbox_that_died_while_it_was_ready_is_replaced(engine: FakeEngine, tmp_path: Path) -> None:
     async with stand(engine, tmp_path, ready_buffer=1, run_workers=1) as bench:
-        killed: list[int] = []
-
-        def kill_the_waiting(gauges: Gauges) -> None:
-            if gauges[Stage.READY] and gauges[Stage.RUNNING] and not killed:
-                (run,) = [run for run in bench.service._running.values() if run.track.stage is Stage.READY]
-                pid = run.runtime.process.pid  # type: ignore[union-attr]
-                for one in (pid, *descendants(pid)):
-                    os.kill(one, signal.SIGKILL)
-                killed.append(pid)
-
-        bench.watch = kill_the_waiting
-        group = await bench.service.run(
-            task(ASK_ONCE + "sleep 0.5", files={"a": "x"}, evaluate="test -e a", num_samples=2)
-        )
-    assert killed
-    assert [session.reward for session in group.sessions] == [1.0, 1.0]
-    assert sum(session.metadata.get("sandbox_restarts", 0) for session in group.sessions) == 1
+        async with places(bench.service.pools.run, 1):
+            running = asyncio.create_task(bench.service.run(task(files={"a": "x"}, evaluate="test -e a")))
+            await until(lambda: bench.service.pools.gauges[Stage.READY] == 1)
+            (run,) = bench.service._running.values()
+            kill_sandbox(run.runtime)
+        (session,) = (await running).sessions
+    assert (session.reward, session.metadata["sandbox_restarts"]) == (1.0, 1)
 
 
 async def test_differing_first_prompts_are_named(bench: Stand) -> None:
@@ -115,3 +123,16 @@ async def test_a_disk_that_takes_no_journals_gives_results_that_say_so(engine: F
         group = await bench.service.run(task(num_samples=2))
     assert {session.status for session in group.sessions} == {SessionStatus.ERROR}
     assert "journal" in str(group.sessions[0].error)
+
+
+def refuse(store: TurnStore, options: Options) -> Build:
+    raise BuilderError("not this one")
+
+
+async def test_a_builder_that_refuses_a_session_does_not_end_its_group(bench: Stand) -> None:
+    builder = BuilderSpec(strategy=f"{__name__}:refuse")
+    group = await bench.service.run(task(num_samples=2).model_copy(update={"builder": builder}))
+    assert [(session.status, session.error) for session in group.sessions] == [
+        (SessionStatus.ERROR, "not this one")
+    ] * 2
+    assert not any(bench.service.pools.gauges.values())

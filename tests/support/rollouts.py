@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,10 +19,14 @@ import psutil
 
 from nemo_gym_polar.engines.factory import make_engine
 from nemo_gym_polar.gateway import Gateway, GatewaySettings, Server, serve
+from nemo_gym_polar.rollouts.pool import Pool
 from nemo_gym_polar.rollouts.service import RolloutService
 from nemo_gym_polar.rollouts.settings import RolloutSettings
 from nemo_gym_polar.rollouts.stages import Gauges
 from nemo_gym_polar.rollouts.task import AgentSpec, EvaluatorSpec, RuntimeSpec, TaskRequest
+from nemo_gym_polar.runtimes.base import Runtime
+from nemo_gym_polar.runtimes.inside.processes import descendants
+from nemo_gym_polar.runtimes.supervised import SupervisedRuntime
 from tests.support.fake_engine import FakeEngine
 from tests.support.gateways import engine_settings
 
@@ -62,6 +67,26 @@ class Marked:
                 return False
             await asyncio.sleep(0.02)
         return True
+
+
+@contextlib.asynccontextmanager
+async def places(pool: Pool, number: int) -> AsyncIterator[None]:
+    """Take so many places of a pool, so that sessions stay before it."""
+    for _ in range(number):
+        await pool.acquire()
+    try:
+        yield
+    finally:
+        for _ in range(number):
+            pool.release()
+
+
+def kill_sandbox(runtime: Runtime | None) -> None:
+    """All of its processes, as a machine out of memory would."""
+    assert isinstance(runtime, SupervisedRuntime) and runtime.process
+    pid = runtime.process.pid
+    for one in (pid, *descendants(pid)):
+        os.kill(one, signal.SIGKILL)
 
 
 async def until(met: Callable[[], bool], within: float = 60.0) -> None:
