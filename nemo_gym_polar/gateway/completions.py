@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from nemo_gym_polar.chat import Image, Message, Opaque, Reasoning, Text, Tool, ToolCall, ToolResult
 from nemo_gym_polar.forest.store import TurnStore
 from nemo_gym_polar.forest.turn import Turn
+from nemo_gym_polar.gateway.chat_form import chat_messages, chat_tool
 
 
 def completions(forest: TurnStore) -> list[dict[str, Any]]:
@@ -26,12 +25,12 @@ def _completion(forest: TurnStore, turn: Turn) -> dict[str, Any]:
         "timestamp": turn.ended,
         "request": {
             "model": turn.model,
-            "messages": list(map(_message, conversation.messages)),
-            "tools": list(map(_tool, conversation.tools)),
+            "messages": [row for message in conversation.messages for row in chat_messages(message)],
+            "tools": list(map(chat_tool, conversation.tools)),
             "temperature": turn.temperature,
         },
         "response": {
-            "message": None if answer is None else _message(answer),
+            "message": None if answer is None else chat_messages(answer)[-1],
             "finish_reason": turn.finish_reason,
             "prompt_token_ids": forest.context(turn.index),
             "token_ids": turn.sampled,
@@ -49,40 +48,3 @@ def _completion(forest: TurnStore, turn: Turn) -> dict[str, Any]:
             "started": turn.started,
         },
     }
-
-
-def _message(message: Message) -> dict[str, Any]:
-    row: dict[str, Any] = {"role": message.role, "content": _parts(message.parts)}
-    if message.reasoning:
-        row["reasoning_content"] = message.reasoning
-    if message.tool_calls:
-        row["tool_calls"] = [_call(call) for call in message.tool_calls]
-    return row
-
-
-def _parts(parts: Iterable[object]) -> str | list[dict[str, Any]]:
-    """Text alone is a string, as most clients expect it."""
-    shown = [part for part in parts if not isinstance(part, Reasoning | ToolCall)]
-    if all(isinstance(part, Text) for part in shown):
-        return "".join(part.text for part in shown if isinstance(part, Text))
-    return [_part(part) for part in shown]
-
-
-def _part(part: object) -> dict[str, Any]:
-    if isinstance(part, Text):
-        return {"type": "text", "text": part.text}
-    if isinstance(part, Image):
-        return {"type": "image_url", "image_url": {"url": part.url}}
-    if isinstance(part, ToolResult):
-        return {"type": "tool_result", "tool_call_id": part.call_id, "content": _parts(part.parts)}
-    assert isinstance(part, Opaque)
-    return {"type": "opaque"}
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-
-
-def _tool(tool: Tool) -> dict[str, Any]:
-    about = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": about}

@@ -9,8 +9,9 @@ tells of them, and what `write_result` has written outlives the machine's power.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 def write_result(directory: Path, result: SessionResult) -> None:
     """Raises `RolloutError` if the disk refuses; what can't be JSON raises before anything is written."""
     about = summary(result)
-    lines = b"".join(orjson.dumps(row(result, trace), option=OPTIONS) for trace in result.traces)
+    lines = b"".join(orjson.dumps(line, option=OPTIONS) for line in rows(result))
     try:
         if lines:
             put(directory / "traces" / f"{result.session_id}.jsonl", lines)
@@ -41,13 +42,18 @@ def write_result(directory: Path, result: SessionResult) -> None:
 
 
 def summary(result: SessionResult) -> bytes:
-    """The result without arrays: of each trace only its sizes."""
-    fields = result.model_dump(mode="json", exclude={"traces"})
+    """The result without arrays and messages: of each trace only its sizes."""
+    fields = result.model_dump(mode="json", exclude={"traces", "conversations"})
     fields["traces"] = [
         {"kind": trace.kind, "tokens": len(trace), "trained_tokens": trace.trained_tokens, "reward": trace.reward}
         for trace in result.traces
     ]
     return orjson.dumps(fields, option=OPTIONS | orjson.OPT_INDENT_2)
+
+
+def rows(result: SessionResult) -> Iterator[Mapping[str, Any]]:
+    for trace, said in zip_longest(result.traces, result.conversations[: len(result.traces)]):
+        yield {**row(result, trace), **({"conversation": said} if said else {})}
 
 
 def row(result: SessionResult, trace: Trace) -> Mapping[str, Any]:

@@ -277,6 +277,7 @@ class SessionRun:
             status=self.status,
             reward=reward,
             traces=list(self.collected.traces),
+            conversations=without(secret, list(self.collected.conversations)),
             dropped=dict(self.dropped),
             timing=self.track.seconds,
             error=without(secret, self.error),

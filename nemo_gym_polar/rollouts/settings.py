@@ -35,6 +35,7 @@ class RolloutSettings(BaseModel):
     `agent_timeout` bounds the harness inside the task's own deadline; `postrun_grace` is what scoring gets at least,
     past the deadline if need be. Budgets per session (None: no limit): `max_turns` model calls, tokens generated,
     tokens that one call reads or that all read, `max_calls` at a time; `when_exhausted` as the gateway has it.
+    `keep_messages`: traces come with what was said in them, as chat messages.
     A node that has less than `min_free_disk` bytes left for journals takes no session.
     """
 
@@ -57,5 +58,6 @@ class RolloutSettings(BaseModel):
     timeout_runs: PartialRule = PartialRule.TRAIN
     failed_runs: PartialRule = PartialRule.MASK
     unscored_runs: Literal[PartialRule.ZERO, PartialRule.MASK] = PartialRule.MASK
+    keep_messages: bool = True
     assets: Path | None = None
     min_free_disk: Annotated[int, Field(ge=0)] = 64 * 1024 * 1024

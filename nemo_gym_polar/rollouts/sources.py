@@ -13,6 +13,7 @@ from nemo_gym_polar.forest.builders import build
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.gateway import Gateway, Server, Session
+from nemo_gym_polar.rollouts.conversations import conversations
 from nemo_gym_polar.rollouts.first_prompt import FirstPrompt, first_prompt
 from nemo_gym_polar.rollouts.settings import RolloutSettings
 from nemo_gym_polar.rollouts.task import BuilderSpec, TaskRequest, sampling_seed
@@ -34,13 +35,15 @@ class OpenSession:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a finished session left. `turns` counts answers; `exhausted` names the budget that ran out, if one did."""
+    """What a finished session left. `turns` counts answers; `exhausted` names the budget that ran out, if one did;
+    `conversations` has an entry for each trace, or none."""
 
     traces: Sequence[Trace]
     dropped: Mapping[str, int]
     turns: int
     first_prompt: FirstPrompt | None = None
     exhausted: str = ""
+    conversations: Sequence[Mapping[str, Any]] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -86,7 +89,8 @@ class GatewaySessions:
         exhausted = exhausted_budget(self.gateway.session(session_id))
         forest = await self.gateway.finish(session_id, outcome)
         built = build(forest, builder.strategy, builder.config)
-        return Collected(built.traces, built.dropped, answers(forest), first_prompt(forest), exhausted)
+        said = conversations(forest, built.traces) if self.settings.keep_messages else ()
+        return Collected(built.traces, built.dropped, answers(forest), first_prompt(forest), exhausted, said)
 
 
 @dataclass(frozen=True, slots=True)

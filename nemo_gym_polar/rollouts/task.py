@@ -138,7 +138,8 @@ _FINAL = frozenset({SessionStatus.COMPLETED, SessionStatus.TIMEOUT, SessionStatu
 
 
 class SessionResult(BaseModel):
-    """How one session ended. `traces` are scored; `dropped` counts sampled tokens that train nothing, by cause."""
+    """How one session ended. `traces` are scored; `dropped` counts sampled tokens that train nothing, by cause.
+    `conversations` has what was said in each trace, or is empty."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -148,6 +149,7 @@ class SessionResult(BaseModel):
     status: SessionStatus
     reward: float = 0.0
     traces: list[Trace] = []
+    conversations: list[dict[str, Any]] = []
     dropped: dict[str, int] = {}
     timing: dict[str, float] = {}
     error: str | None = None

@@ -15,7 +15,7 @@ from nemo_gym_polar.rollouts.redaction import without
 from nemo_gym_polar.rollouts.stages import Gauges
 from nemo_gym_polar.rollouts.task import SessionStatus
 from tests.support.fake_engine import FakeEngine
-from tests.support.rollouts import ASK_ONCE, Marked, Stand, stand, task
+from tests.support.rollouts import ASK, ASK_ONCE, Marked, Stand, stand, task
 
 LEAK = 'echo "out $OPENAI_API_KEY"; echo "err $OPENAI_API_KEY" >&2; printf %s "$OPENAI_API_KEY" > key.txt\n'
 
@@ -62,6 +62,16 @@ async def test_a_harness_that_prints_it(bench: Stand, caplog: pytest.LogCaptureF
     tokenizer = bench.engine._tokenizer
     assert tokenizer
     assert not [served for served in bench.engine.served if secret in tokenizer.decode(served.context)]
+
+
+async def test_a_harness_that_says_it_to_the_model(bench: Stand) -> None:
+    """The tokens have it, since the policy read it; what is told of the conversation has not."""
+    told = 'ask "my key is $OPENAI_API_KEY" > answer.json\n'
+    (session,) = (await bench.service.run(task(ASK + told))).sessions
+    trace = bench.directory / "traces" / f"{session.session_id}.jsonl"
+    assert "my key is [hidden]" in trace.read_text()
+    (entry,) = session.conversations
+    assert entry["messages"][1] == {"role": "user", "content": "my key is [hidden]"}
 
 
 async def test_a_session_cannot_be_spoken_for_with_its_public_name(bench: Stand) -> None:

@@ -31,5 +31,5 @@ class Results:
         path = await self.control.traces(record.session_id)
         try:
             return session_view(record, await asyncio.to_thread(read_traces, path))
-        except OSError as error:
-            raise NoTracesError(f"the traces of session {record.session_id} can't be read: {error}") from error
+        except (OSError, ValueError, LookupError, TypeError) as error:  # it's gone, or somebody else wrote into it
+            raise NoTracesError(f"the traces of session {record.session_id} can't be read: {error!r}") from error

@@ -22,7 +22,8 @@ class Submitted(BaseModel):
 
 class TraceShape(BaseModel):
     """`prompt_ids` come before the first token of the loss; `response_ids`, `loss_mask` and `response_logprobs` (0.0
-    where the mask is 0) have one length. The forest's own view of the trace follows."""
+    where the mask is 0) have one length. `prompt_messages` were said before the trace's first own answer,
+    `response_messages` from it on; both and `tools` are OpenAI chat's. The forest's own view of the trace follows."""
 
     prompt_ids: list[int]
     response_ids: list[int]

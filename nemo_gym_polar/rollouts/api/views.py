@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 
 from nemo_gym_polar.rollouts.control.records import NodeRecord, SessionRecord, TaskRecord
+from nemo_gym_polar.rollouts.conversations import Said, read_conversations
 from nemo_gym_polar.rollouts.task import SessionStatus
 
 STATUS: Mapping[SessionStatus, str] = {
@@ -114,10 +115,16 @@ def timing(seconds: Mapping[str, float]) -> dict[str, float]:
 def read_traces(path: Path) -> list[dict[str, Any]]:
     """The traces of a file that `results.write_result` wrote. Raises `OSError`."""
     with path.open("rb") as file:
-        return [trace_view(orjson.loads(line)) for line in file]
+        return trace_views([orjson.loads(line) for line in file])
 
 
-def trace_view(row: Mapping[str, Any]) -> dict[str, Any]:
+def trace_views(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of all traces of a session."""
+    said = read_conversations([row.get("conversation") for row in rows])
+    return list(map(trace_view, rows, said))
+
+
+def trace_view(row: Mapping[str, Any], said: Said) -> dict[str, Any]:
     ids, mask, logprobs = row["token_ids"], np.asarray(row["loss_mask"], np.int8), row["logprobs"]
     first = int(mask.argmax()) if mask.any() else len(ids)
     return {
@@ -125,9 +132,9 @@ def trace_view(row: Mapping[str, Any]) -> dict[str, Any]:
         "response_ids": ids[first:],
         "loss_mask": mask[first:],
         "response_logprobs": logprobs[first:],
-        "prompt_messages": [],
-        "response_messages": [],
-        "tools": None,
+        "prompt_messages": said.prompt,
+        "response_messages": said.response,
+        "tools": said.tools,
         "finish_reason": row["finish_reason"],
         "reward": row["reward"],
         "metadata": row["metadata"],

@@ -127,4 +127,4 @@ def kept(result: SessionResult) -> dict[str, Any]:
 
 def plain(result: SessionResult, why: str) -> SessionResult:
     error = f"{result.error}; {why}" if result.error else why
-    return result.model_copy(update={"metadata": {}, "error": error})
+    return result.model_copy(update={"metadata": {}, "conversations": [], "error": error})

@@ -20,9 +20,9 @@ from nemo_gym_polar.gateway import Gateway
 from nemo_gym_polar.gateway.completions import completions
 from nemo_gym_polar.rollouts.admission import check_request
 from nemo_gym_polar.rollouts.api.answers import answer
-from nemo_gym_polar.rollouts.api.views import STATUS, timing, trace_view
+from nemo_gym_polar.rollouts.api.views import STATUS, timing, trace_views
 from nemo_gym_polar.rollouts.nodes.base import Assignment, Node, Report
-from nemo_gym_polar.rollouts.results import row
+from nemo_gym_polar.rollouts.results import rows
 from nemo_gym_polar.rollouts.specs import AgentSpec, BuilderSpec, EvaluatorSpec, Finite, RuntimeSpec, Spec
 from nemo_gym_polar.rollouts.task import SessionResult, TaskRequest
 
@@ -114,7 +114,7 @@ def ended(result: SessionResult | None) -> dict[str, Any]:
     """The reference system's SessionResult, once there is one."""
     if result is None:
         return {"trajectory": None}
-    traces = [trace_view(row(result, trace)) for trace in result.traces]
+    traces = trace_views(list(rows(result)))
     about = {"reward": result.reward, "dropped": result.dropped}
     return {
         "trajectory": {"status": STATUS[result.status], "metadata": about, "traces": traces, "error": result.error},

@@ -71,8 +71,9 @@ def decode_report(row: Mapping[str, Any]) -> Report:
 
 def encode_result(result: SessionResult) -> dict[str, Any]:
     """Arrays are left to orjson."""
-    fields = result.model_dump(mode="json", exclude={"traces"})
-    return {**fields, "traces": [encode_trace(trace) for trace in result.traces]}
+    fields = result.model_dump(mode="json", exclude={"traces", "conversations"})
+    traces = [encode_trace(trace) for trace in result.traces]
+    return {**fields, "traces": traces, "conversations": result.conversations}
 
 
 def decode_result(row: Mapping[str, Any]) -> SessionResult:

@@ -7,11 +7,13 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nemo_gym_polar.rollouts.api.shapes import SessionShape
 from nemo_gym_polar.rollouts.client import RolloutClient
 from nemo_gym_polar.rollouts.control.records import TaskState
 from tests.support.commands import command_line
@@ -39,6 +41,17 @@ def waiting(directory: Path) -> str:
     return ASK_ONCE + f"until test -e {directory}/go; do sleep 0.1; done\n"
 
 
+def said(results: Sequence[SessionShape]) -> None:
+    """The messages of a trace stand beside its tokens, as the reference system's trainers read them."""
+    assert results
+    for one in results:
+        assert one.trajectory
+        (trace,) = one.trajectory.traces
+        assert [message["role"] for message in trace.prompt_messages] == ["system", "user"]
+        assert trace.prompt_messages[1]["content"] == "Say something."
+        assert trace.response_messages == [{"role": "assistant", "content": "Done."}]
+
+
 async def running(client: RolloutClient, count: int) -> None:
     async with asyncio.timeout(60):
         while True:
@@ -57,6 +70,7 @@ async def test_one_machine_needs_nothing_else(engine: FakeEngine, tmp_path: Path
         assert (told["status"], told["usable_sessions"]) == ("completed", 3)
         async with RolloutClient(service.url, TOKEN) as client:
             kept = [(await client.traces(one["session_id"]))[0] for one in told["results"]]
+            said((await client.task("one")).results)
         sampled = sorted(served.context + served.sampled for served in engine.served)
         assert sorted(trace.token_ids.tolist() for trace in kept) == sampled
         for command in (["status"], ["status", "one"], ["nodes"], ["watch", "one"], ["cancel", "one"]):
@@ -108,6 +122,7 @@ async def test_a_node_elsewhere_outlives_its_service(engine: FakeEngine, tmp_pat
                 done = await client.wait("one", timeout=60)
                 assert [(one.attempt, one.state) for one in done.results] == [(1, "COMPLETED")] * 2
                 traces = [(await client.traces(one.session_id))[0] for one in done.results]
+                said(done.results)
                 served = sorted(one.context + one.sampled for one in engine.served)
                 assert sorted(trace.token_ids.tolist() for trace in traces) == served
                 assert all(np.isfinite(trace.logprobs).all() for trace in traces)

@@ -150,6 +150,11 @@ async def test_sessions_as_the_reference_systems_gateways_have_them(pair: Pair) 
     assert (code, found["status"], found["metadata"]["group_id"]) == (200, "COMPLETED", "g")
     (trace,) = found["trajectory"]["traces"]
     assert sum(trace["loss_mask"]) == len(trace["response_ids"])
+    assert [(one["role"], one["content"]) for one in trace["prompt_messages"]] == [
+        ("system", "Be brief."),
+        ("user", "Say something."),
+    ]
+    assert trace["response_messages"] == [{"role": "assistant", "content": "Done."}]
     code, calls = await pair.call("GET", "/sessions/sk-polar-1/completions")
     (one,) = calls["completions"]
     assert (
