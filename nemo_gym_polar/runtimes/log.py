@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
+
+from nemo_gym_polar.runtimes.base import SandboxError
 
 MASK = b"[hidden]"
 
@@ -77,3 +79,26 @@ class BoundedLog:
         self.flush()
         if lost := printed - self.seen:
             self.put(f"\n[{lost} bytes more were printed and not kept]\n".encode())
+
+
+class Packed:
+    """A command's output as one file. What the disk here refuses is said when the command has ended."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.refused = ""
+
+    def __call__(self, stream: str, data: bytes) -> None:
+        if stream == "stdout" and not self.refused:
+            self.attempt(data)
+
+    def attempt(self, data: bytes) -> None:
+        try:
+            self.file.write(data)
+            self.file.flush()
+        except OSError as error:
+            self.refused = str(error)
+
+    def check(self, name: str) -> None:
+        if self.refused:
+            raise SandboxError(f"{name} can't be kept on this machine: {self.refused}")

@@ -24,7 +24,7 @@ from nemo_gym_polar.runtimes.channel import Channel, Output
 from nemo_gym_polar.runtimes.cleanup import to_the_end
 from nemo_gym_polar.runtimes.inside.processes import descendants
 from nemo_gym_polar.runtimes.limits import MIB, Limits
-from nemo_gym_polar.runtimes.log import BoundedLog
+from nemo_gym_polar.runtimes.log import BoundedLog, Packed
 
 INSIDE = Path(__file__).with_name("inside")
 KEEP = 1 << 16  # bytes of each stream that an `Exit` carries
@@ -151,12 +151,13 @@ class SupervisedRuntime(ABC):
     async def save(self, directory: str, archive: IO[bytes], *, timeout: float) -> None:
         argv = ["tar", "-C", directory, "--ignore-failed-read", "-cf", "-", "."]
         fields: dict[str, Any] = {"argv": argv, "env": self.environment(), "cwd": "/", "timeout": timeout}
-        limit = self.limits.output_mb * MIB
-        packed, printed = await self.command_to_end(fields, lambda stream, data: keep(archive, stream, data), limit)
+        limit, output = self.limits.output_mb * MIB, Packed(archive)
+        packed, printed = await self.command_to_end(fields, output, limit)
         if packed.killed_for == "output" or printed > limit:
             most = f"{self.limits.output_mb} MiB"
             raise SandboxError(f"{directory} is larger than {most}: raise runtime.settings.output_mb")
         check(packed, f"{directory} can't be packed")
+        output.check(directory)
 
     async def restore(self, archive: IO[bytes], directory: str, *, clean: bool = False, timeout: float) -> None:
         inside = f"{self.home}/.polar.tar"
@@ -212,11 +213,6 @@ class SupervisedRuntime(ABC):
 def ended(header: Mapping[str, Any], tails: bytes, seconds: float) -> Exit:
     reason, split = header["killed_for"], header["stdout"]
     return Exit(header["code"], reason == "time", tails[:split], tails[split:], seconds, reason)
-
-
-def keep(file: IO[bytes], stream: str, data: bytes) -> None:
-    if stream == "stdout":
-        file.write(data)
 
 
 def check(ended: Exit, failure: str) -> None:

@@ -33,7 +33,7 @@ class Marked:
     def alive(self) -> bool:
         return any(self.length in (process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
 
-    async def gone(self, within: float = 5.0) -> bool:
+    async def gone(self, within: float = 30.0) -> bool:
         deadline = time.monotonic() + within
         while self.alive():
             if time.monotonic() > deadline:
@@ -41,7 +41,7 @@ class Marked:
             await asyncio.sleep(0.02)
         return True
 
-    async def seen(self, within: float = 5.0) -> bool:
+    async def seen(self, within: float = 30.0) -> bool:
         deadline = time.monotonic() + within
         while not self.alive():
             if time.monotonic() > deadline:

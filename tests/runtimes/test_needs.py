@@ -126,6 +126,17 @@ async def test_a_workspace_moves_to_another_sandbox(make: Make, backend: str) ->
     assert await said(two, look) == ".\n./a\n./a/b\n./a/b/run\n./big\n./link\nx\n755\n3145728"
 
 
+async def test_a_workspace_that_this_machine_has_no_room_for_is_an_error(make: Make, backend: str) -> None:
+    runtime = await make(backend)
+    await said(runtime, "head -c 3M /dev/zero > big")
+    with (
+        os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb", buffering=0) as archive,
+        pytest.raises(SandboxError, match=r"can't be kept on this machine: .*No space left"),
+    ):
+        await runtime.save(runtime.workspace, archive, timeout=60)
+    assert await said(runtime, "echo well") == "well"
+
+
 async def test_a_workspace_that_is_too_large_is_an_error() -> None:
     runtime = make_runtime("bubblewrap", None, settings={"output_mb": 1})
     await runtime.start()

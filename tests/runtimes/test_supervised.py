@@ -93,13 +93,13 @@ async def test_no_process_survives_its_command(runtime: Runtime, marked: Any, hi
 async def test_no_process_survives_a_time_out(runtime: Runtime, marked: Any, hiding: str) -> None:
     ended = await runtime.run(shell(hiding.format(marked.command) + " sleep 60"), timeout=0.3)
     assert (ended.code, ended.timed_out, ended.killed_for) == (None, True, "time")
-    assert 0.3 <= ended.seconds < 3
+    assert ended.seconds >= 0.3
     assert not marked.alive()
 
 
 async def test_output_of_a_timed_out_command_is_kept(runtime: Runtime) -> None:
-    ended = await runtime.run(shell("echo before; sleep 60"), timeout=0.3)
-    assert ended.stdout == b"before\n"
+    ended = await runtime.run(shell("echo before; sleep 60"), timeout=2)
+    assert (ended.stdout, ended.timed_out) == (b"before\n", True)
 
 
 async def test_no_process_survives_stop(runtime: Runtime, marked: Any) -> None:
@@ -181,6 +181,12 @@ async def test_a_stuck_sandbox_is_ended_all_the_same(runtime: Any, monkeypatch: 
     assert not alive
 
 
+async def test_a_path_of_any_length_is_answered(runtime: Runtime) -> None:
+    with pytest.raises(SandboxError, match="File name too long"):
+        await runtime.write("/" + 100_000 * "x", b"")
+    assert await runtime.alive()
+
+
 async def test_a_dead_sandbox_is_noticed(runtime: Any) -> None:
     for pid in (runtime.process.pid, *descendants(runtime.process.pid)):
         os.kill(pid, signal.SIGKILL)
@@ -196,7 +202,7 @@ async def test_a_command_that_kills_its_supervisor_takes_nobody_along(started: A
     runtime = await started("local")
     with pytest.raises(SandboxError, match="ended"):
         await runtime.run(shell(f"{hiding.format(marked.command)} sleep 0.2; kill -9 $PPID; sleep 60"), timeout=60)
-    assert marked.alive()
+    assert await marked.seen()
     await runtime.stop()
     assert await marked.gone()
     assert await removed(runtime.workspace)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TICK = 0.5  # seconds between two looks at the number of processes
 STDIN, STDOUT = 0, 1
+SHOWN = 1000  # characters of an error, which may repeat a path of any length
 
 
 class Supervisor:
@@ -74,7 +75,7 @@ class Supervisor:
             else:
                 send(STDOUT, {"id": header["id"]}, OPERATIONS[header["op"]](header, payload))
         except (OSError, ValueError) as error:
-            send(STDOUT, {"id": header["id"], "error": str(error)})
+            send(STDOUT, {"id": header["id"], "error": str(error)[:SHOWN]})
 
     def run(self, header: dict[str, Any]) -> None:
         if self.command:
