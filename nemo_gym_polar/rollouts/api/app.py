@@ -12,7 +12,7 @@ from fastapi.middleware import Middleware
 from pydantic import SecretStr
 
 from nemo_gym_polar import __version__
-from nemo_gym_polar.rollouts.api import callbacks, events, inference, nodes, tasks
+from nemo_gym_polar.rollouts.api import callbacks, events, inference, metrics, nodes, tasks
 from nemo_gym_polar.rollouts.api.guard import BodyLimit, make_guard
 from nemo_gym_polar.rollouts.api.refusals import handle_refusals
 from nemo_gym_polar.rollouts.api.settings import ApiSettings
@@ -57,6 +57,7 @@ def make_app(
         nodes.make_router(control, connect),
         events.make_router(control, settings.keep_alive),
         inference.make_router(control),
+        metrics.make_router(control),
         *more,
     )
     for router in routers:

@@ -74,6 +74,12 @@ class CallbackStore:
         async with self.store.reading() as connection:
             return {CallbackState(state): count for state, count in await connection.execute(query)}
 
+    async def retried(self) -> int:
+        """Pending ones that failed before."""
+        failed = (callbacks.c.state == CallbackState.PENDING, callbacks.c.attempts > 0)
+        async with self.store.reading() as connection:
+            return await connection.scalar(sa.select(sa.func.count()).select_from(callbacks).where(*failed)) or 0
+
     async def _rows(self, query: sa.Select[tuple[object, ...]]) -> list[CallbackRecord]:
         async with self.store.reading() as connection:
             return [CallbackRecord(**row._mapping) for row in await connection.execute(query)]

@@ -22,6 +22,7 @@ from nemo_gym_polar.rollouts.store.batch import Batch, write_batch
 from nemo_gym_polar.rollouts.store.claim import Claim
 from nemo_gym_polar.rollouts.store.engine import make_database, store_url
 from nemo_gym_polar.rollouts.store.errors import StoreError
+from nemo_gym_polar.rollouts.store.measures import Measures
 from nemo_gym_polar.rollouts.store.migrate import migrate
 from nemo_gym_polar.rollouts.store.reads import Reads
 
@@ -34,6 +35,7 @@ class Store(Reads):
 
     def __init__(self, url: str) -> None:
         self.url = store_url(url)
+        self.measures = Measures()
         self._engine: AsyncEngine | None = None
         self._claim: Claim | None = None
         self._writing = asyncio.Lock()
@@ -66,6 +68,7 @@ class Store(Reads):
         async with self._writing:
             async with self._transaction() as connection:
                 numbered = await write_batch(connection, batch)
+            self.measures.count(numbered)
             written, self._written = self._written, asyncio.Event()
             written.set()
             return numbered
@@ -80,7 +83,7 @@ class Store(Reads):
     async def _transaction(self) -> AsyncIterator[AsyncConnection]:
         if self._claim is None:
             raise StoreError("the store is closed")
-        with explained():
+        with self.measures.measure("write"), explained():
             connection = await self._claim.writer()
             async with connection.begin():
                 yield connection
@@ -92,7 +95,7 @@ class Store(Reads):
 
     @contextlib.asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        with explained():
+        with self.measures.measure("read"), explained():
             async with self.database.connect() as connection:
                 yield connection
 
