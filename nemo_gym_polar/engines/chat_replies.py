@@ -67,7 +67,9 @@ def _accounts(
 
 def _named(content: Sequence[Any]) -> list[int]:
     """Ids that are written as the tokens' texts, `token_id:17`; none where a text is a text."""
-    texts = [entry.get("token") for entry in content]
+    if not content or not str(content[0].get("token")).startswith(_ID_MARK):
+        return []
+    texts = replies.column(content, "token")
     if not all(isinstance(text, str) and text.startswith(_ID_MARK) for text in texts):
         return []
     numbers = [str(text).removeprefix(_ID_MARK) for text in texts]
@@ -83,7 +85,7 @@ def _logprobs(
     if triples is not None:
         return [triple[0] for triple in triples]
     if content is not None:
-        return [entry.get("logprob") for entry in content]
+        return replies.column(content, "logprob")
     raise replies.missing_logprobs(source)
 
 
@@ -103,7 +105,7 @@ def triples(meta: dict[str, Any], source: Source) -> Sequence[Any] | None:
 
 def _content(choice: dict[str, Any]) -> Sequence[Any] | None:
     content = _part(choice, "logprobs").get("content")
-    return content if isinstance(content, list) and all(isinstance(entry, dict) for entry in content) else None
+    return content if isinstance(content, list) and not set(map(type, content)) - {dict} else None
 
 
 def _versions(answer: dict[str, Any], choice: dict[str, Any], length: int) -> tuple[VersionSpan, ...]:

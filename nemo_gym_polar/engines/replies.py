@@ -7,6 +7,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,14 @@ def cached(usage: Any) -> int | None:
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
     tokens = details.get("cached_tokens") if isinstance(details, dict) else None
     return tokens if isinstance(tokens, int) else None
+
+
+def column(entries: Sequence[dict[str, Any]], name: str) -> list[Any]:
+    """One value of each entry, None where it is missing."""
+    try:
+        return list(map(itemgetter(name), entries))  # without a step of Python for each token
+    except KeyError:
+        return [entry.get(name) for entry in entries]
 
 
 def paired(ids: Any, logprobs: Sequence[Any], source: Source, *, what: str = "token_ids") -> tuple[Int32, Float32]:

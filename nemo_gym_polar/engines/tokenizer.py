@@ -97,7 +97,8 @@ class FileTokenizer:
         return np.concatenate(pieces)
 
     def _encode(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        # Unlike `encode`, this does not also note where in the text each token lies.
+        ids: list[int] = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids
         return ids
 
     def decode(self, token_ids: Any, *_: Any, skip_special_tokens: bool = False, **__: Any) -> str:

@@ -17,8 +17,8 @@ def generated(choice: dict[str, Any], source: Source) -> Sampled:
     content = (choice.get("logprobs") or {}).get("content")
     if not isinstance(content, list) or set(map(type, content)) - {dict}:
         raise replies.missing_logprobs(source)
-    sampled = _sampled(choice, [entry.get("logprob") for entry in content], source)
-    beside = [entry.get("token_id") for entry in content]
+    sampled = _sampled(choice, replies.column(content, "logprob"), source)
+    beside = replies.column(content, "token_id")
     if beside != choice["token_ids"] and None not in beside:
         raise replies.misaligned(source, "log-probabilities belong to other tokens than token_ids")
     return sampled

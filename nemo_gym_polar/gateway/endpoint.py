@@ -22,9 +22,10 @@ from nemo_gym_polar.forest.errors import JournalError
 from nemo_gym_polar.gateway import wire
 from nemo_gym_polar.gateway.budget import BudgetError
 from nemo_gym_polar.gateway.call import complete, count_tokens
-from nemo_gym_polar.gateway.connection import reset
+from nemo_gym_polar.gateway.connection import reset, watch
 from nemo_gym_polar.gateway.exhausted import over_budget
 from nemo_gym_polar.gateway.gateway import Gateway
+from nemo_gym_polar.gateway.keepalive import KeepAlive
 from nemo_gym_polar.gateway.logs import LABELS
 from nemo_gym_polar.gateway.session import Call, Session
 
@@ -123,26 +124,50 @@ class CallEndpoint:
 
     async def _run(self, exchange: Exchange, session: Session, request: Request) -> None:
         call = Call(exchange.dialect.RESPONSE_ID_PREFIX)
-        answer = self._complete if self._gateway.tracing is None else self._traced
-        work = asyncio.create_task(answer(exchange.dialect, session, request, call))
-        gone = asyncio.create_task(_disconnected(exchange))
-        call.task = work
         session.calls.add(call)
+        stop_watching = watch(exchange.scope, exchange.receive, call.leave)
         try:
-            if await self._wait(exchange, request, call, work, gone):
-                if request.stored:
-                    session.stored.keep(work.result(), request, call.turns[0].index if call.turns else None)
-                await self._answer(exchange, request, call, work.result())
-            else:
-                await self._leave(session, call, work)
+            completion = await self._awaited(exchange, session, request, call)
+        except (CallError, EngineError, JournalError):
+            if not call.gone:
+                raise
         except asyncio.CancelledError:
-            if call.cut is not None:  # before the work had begun
-                raise call.cut from None
-            raise
+            if not call.gone:
+                raise
+            _uncancel()
         finally:
-            call.cancel()
+            stop_watching()
+        if call.gone:
+            self._leave(session, call)
+            return
+        if request.stored:
+            session.stored.keep(completion, request, call.turns[0].index if call.turns else None)
+        await self._answer(exchange, request, call, completion)
+
+    async def _awaited(self, exchange: Exchange, session: Session, request: Request, call: Call) -> Completion:
+        """The answer; a stream is kept alive meanwhile.
+
+        It begins only when its context is rendered: a context that is too long has to have its own status, since
+        harnesses ask again after a reset.
+        """
+        settings = self._gateway.settings
+        answer = self._complete if self._gateway.tracing is None else self._traced
+        latest = time.monotonic() + _RENDERING
+        alive = None
+        if request.stream:
+            alive = KeepAlive(
+                lambda: self._keep_alive(exchange, request, call),
+                lambda: call.rendered or time.monotonic() >= latest,
+                grace=settings.header_grace,
+                pause=settings.keep_alive,
+            )
+        try:
+            return await answer(exchange.dialect, session, request, call)
+        finally:
+            call.ended.set()
             session.calls.discard(call)
-            gone.cancel()
+            if alive is not None:
+                await alive.end()
 
     async def _traced(self, dialect: Dialect, session: Session, request: Request, call: Call) -> Completion:
         from nemo_gym_polar.gateway.tracing import answered
@@ -164,6 +189,7 @@ class CallEndpoint:
         except asyncio.CancelledError:
             if call.cut is None:
                 raise
+            _uncancel()
             refused = call.cut
             if isinstance(refused, BudgetError):
                 self._gateway.metrics.aborted.count("deadline")
@@ -175,33 +201,6 @@ class CallEndpoint:
         if isinstance(refused, BudgetError):
             return await over_budget(self._gateway, session, request, call, refused)
         raise refused
-
-    async def _wait(
-        self,
-        exchange: Exchange,
-        request: Request,
-        call: Call,
-        work: asyncio.Task[Completion],
-        gone: asyncio.Task[None],
-    ) -> bool:
-        """Wait for the answer, keeping a stream alive; False if the harness left first.
-
-        A stream begins only when its context is rendered: a context that is too long has to have its own status, since
-        harnesses ask again after a reset.
-        """
-        settings = self._gateway.settings
-        latest = time.monotonic() + _RENDERING
-        patience = settings.header_grace if request.stream else None
-        while True:
-            done, _ = await asyncio.wait((work, gone), timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-            if gone in done:
-                return False
-            if work in done:
-                return True
-            if not call.rendered and time.monotonic() < latest:
-                continue
-            await self._keep_alive(exchange, request, call)
-            patience = settings.keep_alive
 
     async def _keep_alive(self, exchange: Exchange, request: Request, call: Call) -> None:
         await self._begin(exchange, request, call)
@@ -225,10 +224,8 @@ class CallEndpoint:
             exchange.status = 200
             await wire.respond(send, 200, dialect.answer(completion, request))
 
-    async def _leave(self, session: Session, call: Call, work: asyncio.Task[Completion]) -> None:
-        """The harness is gone: stop the engine, or keep what it just finished as unseen."""
-        call.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+    def _leave(self, session: Session, call: Call) -> None:
+        """The harness is gone: what the engine had finished by then is kept as unseen."""
         if not call.turns:
             raise wire.ClientGoneError
         for turn in call.turns:
@@ -294,6 +291,8 @@ def _split(path: str) -> tuple[str | None, str]:
     return session_id, slash + rest or "/"
 
 
-async def _disconnected(exchange: Exchange) -> None:
-    while (await exchange.receive())["type"] != "http.disconnect":
+def _uncancel() -> None:
+    """What this task was cancelled for is settled; it goes on."""
+    task = asyncio.current_task()
+    while task is not None and task.uncancel():
         pass

@@ -39,10 +39,12 @@ def check_id(session_id: str) -> str:
 
 
 class Call:
-    """One model call in flight. Once it is `committing`, it is finished rather than cancelled.
+    """One model call in flight, answered by the task that makes this object. Once it is `committing`, it is finished
+    rather than cancelled.
 
     Its answer's id and time (Unix seconds) are known from the start, for streams begin before the answer is there.
-    Once its context is `rendered`, all that can be wrong with the request itself has been found.
+    Once its context is `rendered`, all that can be wrong with the request itself has been found. `gone`: the harness
+    has left.
     """
 
     def __init__(self, id_prefix: str) -> None:
@@ -52,13 +54,20 @@ class Call:
         self.rendered = False
         self.cut: CallError | None = None
         self.turns: list[Turn] = []
-        self.task: asyncio.Task[object] | None = None
+        self.gone = False
+        self.ended = asyncio.Event()
+        self._task = asyncio.current_task()
 
     def cancel(self, reason: CallError | None = None) -> None:
         """Stop generating; the harness, if it is still there, is told the `reason`."""
-        if self.task is not None and not self.committing:
+        if self._task is not None and not self.committing and not self.ended.is_set():
             self.cut = self.cut or reason
-            self.task.cancel()
+            self._task.cancel()
+
+    def leave(self) -> None:
+        """Nobody waits for the answer any more."""
+        self.gone = True
+        self.cancel()
 
 
 class Session:
@@ -107,8 +116,8 @@ class Session:
         cut = [call for call in self.calls if not call.committing]
         for call in cut:
             call.cancel(CallError("authentication", "The session has ended."))
-        tasks = [call.task for call in self.calls if call.task is not None]
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for call in list(self.calls):
+            await call.ended.wait()
         return len(cut)
 
 

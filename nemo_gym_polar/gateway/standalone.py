@@ -9,7 +9,6 @@ and the gateway listens on the loopback interface only.
 from __future__ import annotations
 
 import asyncio
-import gc
 import ipaddress
 import sys
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from nemo_gym_polar.engines.factory import EngineSettings, make_engine
 from nemo_gym_polar.gateway import logs
 from nemo_gym_polar.gateway.app import make_app
+from nemo_gym_polar.gateway.garbage import settle
 from nemo_gym_polar.gateway.gateway import Gateway
 from nemo_gym_polar.gateway.logs import LogFormat
 from nemo_gym_polar.gateway.management import make_router, write_traces
@@ -29,8 +29,6 @@ from nemo_gym_polar.gateway.server import serve
 from nemo_gym_polar.gateway.settings import GatewaySettings
 from nemo_gym_polar.gateway.shutdown import Stop
 from nemo_gym_polar.gateway.updates import update_router
-
-_GARBAGE = 20_000  # new objects before circles are looked for among them; a request has thousands, in no circle
 
 
 class ServeSettings(BaseModel):
@@ -65,14 +63,13 @@ def run_gateway(settings: ServeSettings, say: Callable[[str], None] = print) -> 
     import uvloop
 
     logs.configure(settings.log_format, settings.log_level)
-    gc.freeze()
-    gc.set_threshold(_GARBAGE, 20, 20)
     uvloop.run(serve_gateway(settings, say))
 
 
 async def serve_gateway(settings: ServeSettings, say: Callable[[str], None] = print) -> None:
     async with Gateway(make_engine(settings.engine), settings.gateway) as gateway:
         await gateway.mode.engine.check()
+        settle()
         await _serve(gateway, settings, say)
 
 
