@@ -32,6 +32,7 @@ class SimulatedNode:
         self.metadata: dict[str, Any] = {}  # of the results to come
         self.names: str | None = None  # what results call their session, if not by its id
         self.paused: list[float] = []
+        self.held = False  # paused now
         self.versions: list[str | None] = []
         self.on_start: Callable[[Assignment], None] | None = None
 
@@ -77,7 +78,9 @@ class SimulatedNode:
 
     async def load(self) -> Load:
         self.check()
-        return Load(self.capacity, len(self.running), pressure=self.pressure, draining=self.draining)
+        version = next((name for name in reversed(self.versions) if name is not None), None)
+        held = {"paused": self.held, "policy_version": version}
+        return Load(self.capacity, len(self.running), pressure=self.pressure, draining=self.draining, **held)
 
     async def drain(self) -> None:
         self.check()
@@ -86,10 +89,12 @@ class SimulatedNode:
     async def pause(self, seconds: float) -> None:
         self.check()
         self.paused.append(seconds)
+        self.held = True
 
     async def resume(self, policy_version: str | None = None) -> None:
         self.check()
         self.versions.append(policy_version)
+        self.held = False
 
     async def close(self) -> None:
         await asyncio.sleep(0)

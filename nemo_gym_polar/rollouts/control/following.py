@@ -83,12 +83,15 @@ class Following:
         self.roster.wake.set()
 
     async def _inform(self, member: Member) -> None:
-        """A node that comes late must not sample while the weights are replaced, nor name weights of before."""
-        weights = self.roster.weights
+        """A node that comes late must not sample while the weights are replaced, nor name weights of before, nor stay
+        paused when the others go on."""
+        weights, paused = self.roster.weights, member.load.paused
         if weights.paused:
             seconds = self.settings.call_timeout
             await member.call(member.node.pause(seconds), seconds)
-        elif weights.version is not None and weights.version != member.load.policy_version:
+            paused = True
+        late = weights.version is not None and weights.version != member.load.policy_version
+        if weights.paused is False and (paused or late):  # it may have been resumed while this node was being paused
             await member.call(member.node.resume(weights.version))
 
     # What a node has, and what it should have

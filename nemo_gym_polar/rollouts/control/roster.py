@@ -21,9 +21,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Announced:
-    """What the nodes were told of the policy's weights last; one that comes later is told the same."""
+    """What the nodes were told of the policy's weights last; one that comes later is told the same. `paused` is None
+    before anybody said anything: nodes stay as they are then."""
 
-    paused: bool = False
+    paused: bool | None = None
     version: str | None = None
 
 

@@ -13,6 +13,7 @@ from nemo_gym_polar.rollouts.control.errors import UnknownNodeError
 from nemo_gym_polar.rollouts.control.records import TaskState
 from nemo_gym_polar.rollouts.nodes.base import Assignment, NodeBusyError, NodeError
 from tests.support.control import a_task, attempts, begun, control_plane, ended, until
+from tests.support.faulty_store import FaultyStore
 from tests.support.simulated_node import SimulatedNode
 
 
@@ -113,3 +114,18 @@ async def test_pausing_reaches_every_node_and_says_which_refused(store_url: str,
         with pytest.raises(NodeError, match="n2: it is silent"):
             await control.pause(1.0)
         assert nodes[0].paused == [3.0, 1.0]
+
+
+async def test_a_node_that_comes_back_while_it_is_removed_stays_known(store_url: str, tmp_path: Path) -> None:
+    async with control_plane(store_url, tmp_path) as control:
+        node, store = SimulatedNode(), control.store
+        assert isinstance(store, FaultyStore)
+        await begun(control, node)
+        store.slow = "node.lost"
+        removing = asyncio.create_task(control.remove("n1"))
+        await asyncio.wait_for(store.waits.wait(), 30)
+        await control.add_node(node, kind="far")
+        store.go.set()
+        await removing
+        assert [record.node_id for record in await store.nodes()] == ["n1"]
+        await until(lambda: len(node.started) == 2)

@@ -84,3 +84,26 @@ async def test_a_cancel_outlives_the_service(store_url: str, tmp_path: Path) -> 
     async with control_plane(store_url, tmp_path, connect) as control:
         assert (await ended(control)).state is TaskState.CANCELLED
         assert not node.running and len(node.started) == 1
+
+
+async def test_a_node_of_before_can_be_removed_before_it_comes_back(store_url: str, tmp_path: Path) -> None:
+    async with control_plane(store_url, tmp_path) as control:
+        await begun(control, SimulatedNode())
+    async with control_plane(store_url, tmp_path, node_timeout=600) as control:
+        await control.remove("n1")
+        assert control.nodes() == await control.store.nodes() == []
+        other = SimulatedNode("n2")
+        await control.add_node(other, kind="far")
+        await until(lambda: other.running)
+
+
+async def test_a_node_of_before_can_be_drained_before_it_comes_back(store_url: str, tmp_path: Path) -> None:
+    async with control_plane(store_url, tmp_path) as control:
+        await begun(control, SimulatedNode())
+    for _ in range(2):
+        async with control_plane(store_url, tmp_path, node_timeout=600) as control:
+            assert (await control.drain("n1")).state == "draining"
+    async with control_plane(store_url, tmp_path, node_timeout=600) as control:
+        await control.add_node(SimulatedNode(), kind="far")
+        await until(lambda: control.roster.members["n1"].attached)
+        assert [record.state for record in control.nodes()] == ["draining"]
