@@ -56,6 +56,14 @@ def rows(result: SessionResult) -> Iterator[Mapping[str, Any]]:
         yield {**row(result, trace), **({"conversation": said} if said else {})}
 
 
+def without_details(result: SessionResult, why: Exception) -> SessionResult:
+    """For details that are no JSON: they must not cost the tokens."""
+    said = f"its details were no JSON and are left out: {why}"
+    error = f"{result.error}; {said}" if result.error else said
+    error = error.encode(errors="replace").decode()
+    return result.model_copy(update={"metadata": {}, "conversations": [], "error": error})
+
+
 def row(result: SessionResult, trace: Trace) -> Mapping[str, Any]:
     session = {"task_id": result.task_id, "sample": result.sample, "status": str(result.status)}
     arrays = {name: getattr(trace, name) for name in ("token_ids", "loss_mask", "logprobs")}

@@ -19,7 +19,7 @@ from nemo_gym_polar.rollouts.control.records import SessionRecord
 from nemo_gym_polar.rollouts.control.settings import ControlSettings
 from nemo_gym_polar.rollouts.control.settle import is_usable
 from nemo_gym_polar.rollouts.nodes.base import Report
-from nemo_gym_polar.rollouts.results import summary, write_result
+from nemo_gym_polar.rollouts.results import summary, without_details, write_result
 from nemo_gym_polar.rollouts.task import SessionResult, SessionStatus
 
 
@@ -77,7 +77,7 @@ class Intake:
         try:
             write_result(self.settings.directory, result)
         except (TypeError, ValueError) as error:
-            result = plain(result, f"its details were no JSON and are left out: {error}")
+            result = without_details(result, error)
             write_result(self.settings.directory, result)
         return result
 
@@ -123,8 +123,3 @@ def kept(result: SessionResult) -> dict[str, Any]:
     """What a record keeps of a result, whether it counts or not."""
     path = f"traces/{result.session_id}.jsonl" if result.traces else None
     return {"reward": result.reward, "result": orjson.loads(summary(result)), "result_path": path}
-
-
-def plain(result: SessionResult, why: str) -> SessionResult:
-    error = f"{result.error}; {why}" if result.error else why
-    return result.model_copy(update={"metadata": {}, "conversations": [], "error": error})

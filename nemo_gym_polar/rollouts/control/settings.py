@@ -52,7 +52,7 @@ class ControlSettings(BaseModel):
     max_attempts: Count = 2
     max_moves: Count = 10
     node_timeout: Seconds = 60.0
-    report_wait: Seconds = 5.0
+    report_wait: Annotated[float, Field(gt=0, le=60)] = 5.0  # no longer than a node's own limit
     call_timeout: Seconds = 30.0
     retry_first: Seconds = 0.2
     retry_most: Seconds = 5.0

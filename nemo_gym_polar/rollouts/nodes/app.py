@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
 from nemo_gym_polar.rollouts.api.answers import answer
 from nemo_gym_polar.rollouts.nodes import wire
-from nemo_gym_polar.rollouts.nodes.base import Node
+from nemo_gym_polar.rollouts.nodes.base import Node, Report
 
 PREFIX = "/node"
 LONGEST_WAIT = 60.0  # seconds
@@ -37,9 +37,7 @@ def make_router(node: Callable[[], Node]) -> APIRouter:
         after: Annotated[int, Query(ge=0)] = 0, wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT)] = 0.0
     ) -> Response:
         found = await node().reports(after, wait)
-        return await asyncio.to_thread(
-            lambda: answer({"id": node().id, "reports": list(map(wire.encode_report, found))})
-        )
+        return await asyncio.to_thread(told, node().id, found)
 
     @router.post("/acknowledge", status_code=DONE)
     async def acknowledge(asked: wire.Names) -> None:
@@ -62,3 +60,10 @@ def make_router(node: Callable[[], Node]) -> APIRouter:
         await node().resume(asked.policy_version)
 
     return router
+
+
+def told(node_id: str, found: Sequence[Report]) -> Response:
+    try:
+        return answer({"id": node_id, "reports": list(map(wire.encode_report, found))})
+    except (TypeError, ValueError):  # one of them, so each is looked at
+        return answer({"id": node_id, "reports": [wire.encode_report(wire.sendable(report)) for report in found]})

@@ -46,7 +46,7 @@ class HttpNode:
         await self._call("POST", "/cancel", {"session_ids": [session_id]})
 
     async def reports(self, after: int, wait: float) -> Sequence[Report]:
-        found = await self._call("GET", f"/reports?after={after}&wait={wait}", wait=wait)
+        found = self._own(await self._call("GET", f"/reports?after={after}&wait={wait}", wait=wait))
         try:
             return [wire.decode_report(row) for row in found["reports"]]
         except (KeyError, TypeError, ValueError) as error:
@@ -56,9 +56,7 @@ class HttpNode:
         await self._call("POST", "/acknowledge", {"session_ids": list(session_ids)})
 
     async def load(self) -> Load:
-        found = await self._call("GET", "/load")
-        if found.get("id") != self.id:
-            raise NodeError(f"{self.url} is node {found.get('id')!r}, not {self.id!r}")
+        found = self._own(await self._call("GET", "/load"))
         try:
             return wire.decode_load(found["load"])
         except (KeyError, TypeError) as error:
@@ -75,6 +73,13 @@ class HttpNode:
 
     async def close(self) -> None:
         """Leaves the node as it is."""
+
+    def _own(self, found: Any) -> Mapping[str, Any]:
+        """Another node that listens here now must not be taken for this one: its sessions would be strangers."""
+        name = found.get("id") if isinstance(found, Mapping) else None
+        if name != self.id:
+            raise NodeError(f"{self.url} is node {name!r}, not {self.id!r}")
+        return dict(found)
 
     async def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> Any:
         limit = aiohttp.ClientTimeout(total=wait + MARGIN, connect=MARGIN)

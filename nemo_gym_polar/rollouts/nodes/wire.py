@@ -8,13 +8,15 @@ Traces travel as they are written to files, so what arrives equals what was buil
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
+import orjson
 from pydantic import BaseModel, ConfigDict
 
 from nemo_gym_polar.export.jsonl import decode_trace, encode_trace
 from nemo_gym_polar.rollouts.nodes.base import Assignment, Load, Report
+from nemo_gym_polar.rollouts.results import without_details
 from nemo_gym_polar.rollouts.task import SessionResult, SessionStatus, TaskRequest
 
 
@@ -62,6 +64,16 @@ def encode_start(assignment: Assignment) -> dict[str, Any]:
 def encode_report(report: Report) -> dict[str, Any]:
     result = report.result and encode_result(report.result)
     return {"cursor": report.cursor, "session_id": report.session_id, "status": report.status, "result": result}
+
+
+def sendable(report: Report) -> Report:
+    """Without its result's details where they are no JSON: they must keep back neither the tokens nor other reports."""
+    try:
+        orjson.dumps(encode_report(report), option=orjson.OPT_SERIALIZE_NUMPY)
+    except (TypeError, ValueError) as error:
+        assert report.result
+        return replace(report, result=without_details(report.result, error))
+    return report
 
 
 def decode_report(row: Mapping[str, Any]) -> Report:

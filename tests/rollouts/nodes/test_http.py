@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ async def pair(engine: FakeEngine, tmp_path: Path) -> AsyncIterator[Pair]:
 
 
 @contextlib.asynccontextmanager
-async def paired(engine: FakeEngine, directory: Path) -> AsyncIterator[Pair]:
+async def paired(engine: FakeEngine, directory: Path, kind: type[LocalNode] = LocalNode) -> AsyncIterator[Pair]:
     (directory / "journals").mkdir()
     settings = HostSettings(directory=directory, token=TOKEN)
     box = NodeBox()
@@ -71,7 +71,7 @@ async def paired(engine: FakeEngine, directory: Path) -> AsyncIterator[Pair]:
         app = node_app(gateway, box, settings)
         async with serve(gateway, uds=directory / "gateway.sock", app=app) as server, make_client(TOKEN) as client:
             limits = RolloutSettings(directory=directory)
-            box.node = LocalNode("far", gateway, server, limits, weights=GatewayWeights(gateway))
+            box.node = kind("far", gateway, server, limits, weights=GatewayWeights(gateway))
             yield Pair(box.node, HttpNode("far", server.url, client), server.url, client)
             await box.node.close()
 
@@ -128,8 +128,30 @@ async def test_a_stranger_a_silent_one_and_another_node(pair: Pair) -> None:
     async with make_client(TOKEN) as client:
         with pytest.raises(NodeError, match="is node 'far', not 'near'"):
             await HttpNode("near", pair.url, client).load()
+        with pytest.raises(NodeError, match="is node 'far', not 'near'"):
+            await HttpNode("near", pair.url, client).reports(0, 0.0)
         with pytest.raises(NodeError, match="Cannot connect"):
             await HttpNode("far", "http://127.0.0.1:9", client).load()
+
+
+class Odd(LocalNode):
+    async def reports(self, after: int, wait: float) -> Sequence[Report]:
+        found = await super().reports(after, wait)
+        for report in found:
+            if report.session_id == "odd" and report.result:
+                report.result.metadata["evaluation"] = "\udcff"
+        return found
+
+
+async def test_details_that_are_no_json_keep_no_report_back(engine: FakeEngine, tmp_path: Path) -> None:
+    async with paired(engine, tmp_path, Odd) as pair:
+        for name in ("odd", "even"):
+            await pair.there.start(Assignment(name, task(), 0))
+        odd, even = [(await pair.ended(name)).result for name in ("odd", "even")]
+    assert odd and even
+    assert (len(odd.traces), odd.metadata) == (1, {})
+    assert "its details were no JSON and are left out" in str(odd.error)
+    assert (len(even.traces), even.error, even.metadata["turns"]) == (1, None, 1)
 
 
 async def test_sessions_as_the_reference_systems_gateways_have_them(pair: Pair) -> None:
