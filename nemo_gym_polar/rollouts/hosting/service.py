@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from nemo_gym_polar.rollouts.api.app import make_app
 from nemo_gym_polar.rollouts.api.nodes import KIND as HTTP
 from nemo_gym_polar.rollouts.callbacks.delivery import Delivery, contents_of
 from nemo_gym_polar.rollouts.control.coordinator import LOCAL, Coordinator
+from nemo_gym_polar.rollouts.control.errors import UnknownNodeError
 from nemo_gym_polar.rollouts.control.records import NodeRecord
 from nemo_gym_polar.rollouts.hosting.local import hosted_node
 from nemo_gym_polar.rollouts.hosting.settings import HostSettings
@@ -25,6 +27,8 @@ from nemo_gym_polar.rollouts.store.store import Store
 
 if TYPE_CHECKING:
     from nemo_gym_polar.rollouts.nodes.ray_cluster import RayCluster
+
+logger = logging.getLogger(__name__)
 
 
 async def serve_service(settings: HostSettings, say: Callable[[str], None] = print) -> None:
@@ -52,8 +56,18 @@ async def serve_service(settings: HostSettings, say: Callable[[str], None] = pri
         say(f"rollout service on {url}; its API is described at {url}/docs")
         await stop.asked.wait()
         if hosted:
-            await control.drain(hosted.node.id)
-            await stop.emptied(hosted.node, settings.node.shutdown_grace)
+            await finish(control, hosted.node, stop, settings.node.shutdown_grace)
+
+
+async def finish(control: Coordinator, node: Node, stop: Stop, seconds: float) -> None:
+    """Let what the service's own node has come to its end."""
+    try:
+        await control.drain(node.id)
+    except UnknownNodeError:  # it was removed, and its sessions were given up
+        return
+    except StoreError as error:
+        logger.error("%s", error)
+    await stop.emptied(node, seconds)
 
 
 class Nodes:

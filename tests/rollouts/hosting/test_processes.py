@@ -61,6 +61,14 @@ async def running(client: RolloutClient, count: int) -> None:
             await asyncio.sleep(0.1)
 
 
+async def draining(client: RolloutClient) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            if [one.state for one in await client.nodes()] == ["draining"]:
+                return
+            await asyncio.sleep(0.1)
+
+
 async def test_one_machine_needs_nothing_else(engine: FakeEngine, tmp_path: Path) -> None:
     async with ServeProcess(tmp_path, *SERVICE, *engine_options(engine)) as service:
         path = write_task(tmp_path / "task.json", task(num_samples=3))
@@ -167,13 +175,22 @@ async def test_a_service_told_to_stop_lets_its_sessions_end(engine: FakeEngine, 
             await client.submit(task(waiting(tmp_path), runtime={"backend": "local"}))
             await running(client, 1)
             stopping = asyncio.create_task(service.stop(signal.SIGTERM))
-            await asyncio.sleep(0.5)
+            await draining(client)
             go.touch()
             assert await stopping == 0
         await service.start()
         async with RolloutClient(service.url, TOKEN) as client:
             done = await client.task("one")
         assert [(one.attempt, one.state) for one in done.results] == [(1, "COMPLETED")]
+
+
+async def test_a_service_whose_own_node_was_removed_stops_well(engine: FakeEngine, tmp_path: Path) -> None:
+    async with ServeProcess(tmp_path, *SERVICE, *engine_options(engine)) as service:
+        async with RolloutClient(service.url, TOKEN) as client:
+            await client.drain("local", remove=True)
+            assert await client.nodes() == []
+        assert await service.stop(signal.SIGTERM) == 0
+        assert "Traceback" not in service.log.read_text()
 
 
 async def test_a_node_that_waits_for_its_service_can_be_stopped(engine: FakeEngine, tmp_path: Path) -> None:
