@@ -15,7 +15,7 @@ from nemo_gym_polar.rollouts.pool import Usage
 from nemo_gym_polar.rollouts.stages import Stage
 from nemo_gym_polar.rollouts.task import SessionStatus
 from tests.support.fake_engine import FakeEngine
-from tests.support.rollouts import ASK_ONCE, Marked, stand, task, until
+from tests.support.rollouts import ASK_ONCE, Marked, places, stand, task, until
 
 WAITING = 1000
 EACH = 12_000  # bytes
@@ -31,14 +31,14 @@ async def test_a_thousand_sessions_wait(engine: FakeEngine, tmp_path: Path, mark
         request = task(ASK_ONCE + marked.command, num_samples=WAITING, timeout_seconds=600)
         running = asyncio.create_task(bench.service.run(request))
         pools = bench.service.pools
-        await until(lambda: pools.run.used == 2 and pools.gauges[Stage.READY] == 1, 60)
+        await until(lambda: pools.gauges[Stage.READY] == 1 and pools.usage["rooms"] == Usage(3, 3, 2), 180)
         gc.collect()
         after, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert (after - before) / WAITING < EACH
         assert bench.service.pools.gauges[Stage.QUEUED] == WAITING - 3
         assert bench.service.pools.usage["init"] == Usage(2, 2, WAITING - 5)  # both wait for a room
-        assert bench.service.pools.usage["rooms"] == Usage(3, 3, 2)
+        assert pools.run.used == 2
         assert len(sandboxes()) == 3
         assert len(bench.gateway) == 3
         assert timers() < 50  # nobody looks again and again whether it is time
@@ -59,10 +59,13 @@ async def test_priority_goes_first_in_the_queue(engine: FakeEngine, tmp_path: Pa
             await bench.service.run(task(task_id=name, dispatch_priority=priority))
             order.append(name)
 
-        first = asyncio.create_task(run("first", 0))
-        await until(lambda: bench.service.pools.gauges[Stage.RUNNING] > 0)
-        await asyncio.gather(first, run("low", 0), run("urgent", 100), run("high", 50), run("late", 0))
-    assert order == ["first", "low", "urgent", "high", "late"]  # «low» had the place in INIT before the others came
+        pools, tasks = bench.service.pools, []
+        async with places(pools.rooms, 1):
+            for name, priority in (("first", 0), ("low", 0), ("high", 50), ("late", 0), ("urgent", 100)):
+                tasks.append(asyncio.create_task(run(name, priority)))
+                await until(lambda: pools.init.used + pools.init.waiting == len(tasks))
+        await asyncio.gather(*tasks)
+    assert order == ["first", "urgent", "high", "low", "late"]  # «first» had the place in INIT before the others came
 
 
 def sandboxes() -> list[psutil.Process]:

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,10 @@ import pytest
 from nemo_gym_polar.rollouts.errors import RolloutError
 from nemo_gym_polar.rollouts.pool import Usage
 from nemo_gym_polar.rollouts.settings import PartialRule
-from nemo_gym_polar.rollouts.stages import Gauges, Stage
+from nemo_gym_polar.rollouts.stages import Stage
 from nemo_gym_polar.rollouts.task import EvaluatorSpec, PrepareAction, SessionResult, SessionStatus, TaskRequest
-from nemo_gym_polar.runtimes.inside.processes import descendants
 from tests.support.fake_engine import FakeEngine
-from tests.support.rollouts import ASK_ONCE, Stand, stand, task
+from tests.support.rollouts import ASK_ONCE, Marked, Stand, kill_sandbox, places, stand, task, until, use_up_its_time
 
 
 def fresh(
@@ -112,9 +110,11 @@ async def test_no_repository_to_take_a_patch_from(bench: Stand) -> None:
     assert session.dropped["partial_run"] > 0
 
 
-async def test_a_dead_harness_is_scored_in_the_fresh_sandbox_too(engine: FakeEngine, tmp_path: Path) -> None:
-    async with stand(engine, tmp_path, agent_timeout=0.6) as bench:
-        session = await one(bench, fresh(ASK_ONCE + "sleep 60"))
+async def test_a_dead_harness_is_scored_in_the_fresh_sandbox_too(bench: Stand, marked: Marked) -> None:
+    running = asyncio.create_task(one(bench, fresh(ASK_ONCE + marked.command)))
+    assert await marked.becomes(alive=True)
+    use_up_its_time(bench)
+    session = await running
     assert (session.status, session.reward) == (SessionStatus.TIMEOUT, 1.0)
 
 
@@ -134,31 +134,25 @@ async def test_prewarming_is_bounded(engine: FakeEngine, tmp_path: Path) -> None
     async with stand(engine, tmp_path, run_workers=4, prewarm_workers=1) as bench:
         most: list[int] = []
         bench.watch = lambda gauges: most.append(bench.service.pools.prewarm.used)
-        group = await bench.service.run(fresh(eval_prepare=("sleep 1.5",), num_samples=3))
+        async with places(bench.service.pools.prewarm, 1):
+            running = asyncio.create_task(bench.service.run(fresh(eval_prepare=("true",), num_samples=3)))
+            await until(lambda: bench.service.pools.prewarm.waiting == 3)
+        group = await running
         assert {session.reward for session in group.sessions} == {1.0}
         assert max(most) == 1
         assert bench.service.pools.prewarm.usage == Usage(1, 0, 0)
-    assert max(session.timing["evaluator_prewarm_queue"] for session in group.sessions) > 0.3
+    assert all(session.timing["evaluator_prewarm_queue"] > 0 for session in group.sessions)
 
 
 async def test_one_that_died_while_it_waited_is_made_again(engine: FakeEngine, tmp_path: Path) -> None:
-    async with stand(engine, tmp_path) as bench:
-        killed: list[int] = []
-
-        def kill(gauges: Gauges) -> None:
-            if gauges[Stage.FINISHED] and not killed:
-                (run,) = bench.service._running.values()
-                assert run.prewarm
-                assert run.prewarm.task
-                assert run.prewarm.task.done()
-                pid = run.prewarm.runtime.process.pid  # type: ignore[attr-defined]
-                for each in (pid, *descendants(pid)):
-                    os.kill(each, signal.SIGKILL)
-                killed.append(pid)
-
-        bench.watch = kill
-        session = await one(bench, fresh(ASK_ONCE + "sleep 2"))
-    assert killed
+    async with stand(engine, tmp_path, postrun_workers=1) as bench:
+        async with places(bench.service.pools.postrun, 1):
+            running = asyncio.create_task(one(bench, fresh()))
+            await until(lambda: bench.service.pools.gauges[Stage.FINISHED] == 1)
+            (run,) = bench.service._running.values()
+            assert run.prewarm and run.prewarm.task
+            kill_sandbox(await run.prewarm.task)
+        session = await running
     assert (session.reward, session.metadata["evaluator_restarts"]) == (1.0, 1)
 
 

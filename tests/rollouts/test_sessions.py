@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from nemo_gym_polar.forest.journal import recover
 from nemo_gym_polar.rollouts.settings import PartialRule
 from nemo_gym_polar.rollouts.task import SessionResult, SessionStatus, TaskRequest
 from tests.support.fake_engine import FakeEngine
-from tests.support.rollouts import ASK, ASK_ONCE, Marked, Stand, stand, task
+from tests.support.rollouts import ASK, ASK_ONCE, Marked, Stand, stand, task, use_up_its_time
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +104,7 @@ async def test_crashes_after_a_call(bench: Stand) -> None:
 
 
 async def test_hangs(bench: Stand, marked: Marked) -> None:
-    session = await one(bench, task(ASK_ONCE + marked.command, metadata={"agent_timeout": 0.7}))
+    session = await one(bench, task(ASK_ONCE + marked.command, metadata={"agent_timeout": 4.0}))
     assert session.status is SessionStatus.TIMEOUT
     assert "stopped after" in str(session.error)
     assert session.reward == 1.0
@@ -119,7 +120,7 @@ async def test_hangs_in_a_model_call(bench: Stand) -> None:
 
 
 async def test_the_deadline_of_the_task_ends_the_harness_too(bench: Stand, marked: Marked) -> None:
-    session = await one(bench, task(ASK_ONCE + marked.command, timeout_seconds=1.0))
+    session = await one(bench, task(ASK_ONCE + marked.command, timeout_seconds=6.0))
     assert session.status is SessionStatus.TIMEOUT
     assert session.reward == 1.0  # scoring has its own grace
     assert not marked.alive()
@@ -200,10 +201,13 @@ def evaluator(**config: object) -> object:
     [(PartialRule.TRAIN, 1.0, True), (PartialRule.ZERO, 0.0, True), (PartialRule.MASK, 1.0, False)],
 )
 async def test_rules_for_partial_runs(
-    engine: FakeEngine, tmp_path: Path, rule: PartialRule, reward: float, trained: bool
+    engine: FakeEngine, tmp_path: Path, marked: Marked, rule: PartialRule, reward: float, trained: bool
 ) -> None:
-    async with stand(engine, tmp_path / "own", timeout_runs=rule, agent_timeout=0.5) as own:
-        session = await one(own, task(ASK_ONCE + "sleep 60"))
+    async with stand(engine, tmp_path / "own", timeout_runs=rule) as own:
+        running = asyncio.create_task(one(own, task(ASK_ONCE + marked.command)))
+        assert await marked.becomes(alive=True)
+        use_up_its_time(own)
+        session = await running
     assert (session.status, session.reward) == (SessionStatus.TIMEOUT, reward)
     assert session.traces[0].reward == reward
     assert bool(session.traces[0].trained_tokens) is trained

@@ -89,6 +89,13 @@ def kill_sandbox(runtime: Runtime | None) -> None:
         os.kill(one, signal.SIGKILL)
 
 
+def use_up_its_time(bench: Stand) -> None:
+    """Of the one harness that runs: what happens when its limit is reached, at a moment of the test's choice."""
+    (run,) = bench.service._running.values()
+    assert isinstance(run.runtime, SupervisedRuntime)
+    run.runtime.connected.tell("kill")
+
+
 async def until(met: Callable[[], bool], within: float = 60.0) -> None:
     deadline = time.monotonic() + within
     while not met():
