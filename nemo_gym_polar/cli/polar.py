@@ -21,6 +21,7 @@ from nemo_gym_polar.cli import (
     doctor,
     errors,
     export,
+    prune,
     replay,
     serve,
     status,
@@ -40,6 +41,7 @@ app.command("status")(status.status)
 app.command("watch")(watch.watch)
 app.command("cancel")(submit.cancel)
 app.command("nodes")(status.nodes)
+app.command("prune")(prune.prune)
 app.command("traces")(traces.show)
 app.command("audit")(audit.audit)
 app.command("export")(export.export)

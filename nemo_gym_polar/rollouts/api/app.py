@@ -19,6 +19,7 @@ from nemo_gym_polar.rollouts.api.settings import ApiSettings
 from nemo_gym_polar.rollouts.api.shapes import Detail
 from nemo_gym_polar.rollouts.control.coordinator import Coordinator
 from nemo_gym_polar.rollouts.nodes.base import Node
+from nemo_gym_polar.rollouts.retention import api as retention
 
 ABOUT = """Rollouts of unmodified agents: submit a task, get token-exact traces.
 
@@ -58,6 +59,7 @@ def make_app(
         events.make_router(control, settings.keep_alive),
         inference.make_router(control),
         metrics.make_router(control),
+        retention.make_router(control),
         *more,
     )
     for router in routers:

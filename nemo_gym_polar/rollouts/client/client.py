@@ -27,9 +27,12 @@ from nemo_gym_polar.rollouts.client.errors import BusyError, UnreachableError, m
 from nemo_gym_polar.rollouts.client.stream import read_events
 from nemo_gym_polar.rollouts.control.records import EventRecord, TaskState
 from nemo_gym_polar.rollouts.results import read_row
+from nemo_gym_polar.rollouts.retention.pruned import Pruned
+from nemo_gym_polar.rollouts.retention.settings import Bounds
 from nemo_gym_polar.rollouts.task import TaskRequest
 
 ENDED = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED})
+PRUNING = 3600.0  # seconds that a large store may take
 FIRST_LOOK, LONGEST_LOOK = 0.1, 2.0  # seconds between looks at a task that is waited for
 
 
@@ -131,6 +134,12 @@ class RolloutClient(Calls):
         """No more sessions for a node; `remove` gives up what it still runs and forgets it."""
         path = f"/nodes/{quote(node_id, safe='')}"
         return NodeShape.model_validate(await self.call("DELETE", path, remove=remove))
+
+    async def prune(self, bounds: Bounds, *, dry_run: bool = False) -> Pruned:
+        """Remove ended tasks beyond the bounds; `dry_run` only says which."""
+        body = bounds.model_dump(include=set(Bounds.model_fields))
+        found = await self.call("POST", "/admin/prune", body=body, timeout=PRUNING, dry_run=dry_run)
+        return Pruned.model_validate(found)
 
     async def pause(self, seconds: float = 300.0) -> InferenceStatus:
         """Before a weight update: no generation is in flight when this returns."""

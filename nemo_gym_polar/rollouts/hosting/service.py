@@ -23,6 +23,8 @@ from nemo_gym_polar.rollouts.hosting.stopping import Stop
 from nemo_gym_polar.rollouts.listening import listening
 from nemo_gym_polar.rollouts.nodes.base import Node, NodeError
 from nemo_gym_polar.rollouts.nodes.http import HttpNode, make_client
+from nemo_gym_polar.rollouts.retention.pruning import Retention
+from nemo_gym_polar.rollouts.store.errors import StoreError
 from nemo_gym_polar.rollouts.store.store import Store
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ async def serve_service(settings: HostSettings, say: Callable[[str], None] = pri
             await stack.enter_async_context(cluster.supply(control))
         contents = contents_of(control, traces=settings.callbacks.traces)
         await stack.enter_async_context(Delivery(control, settings.callbacks, contents))
+        await stack.enter_async_context(Retention(control, settings.retention))
         app = make_app(control, settings.api, nodes.connect, settings.token)
         url = await stack.enter_async_context(listening(app, settings.api.host, settings.api.port))
         say(f"rollout service on {url}; its API is described at {url}/docs")

@@ -15,6 +15,7 @@ from nemo_gym_polar.rollouts.api.settings import ApiSettings, require_token
 from nemo_gym_polar.rollouts.callbacks.settings import CallbackSettings
 from nemo_gym_polar.rollouts.control.settings import ControlSettings
 from nemo_gym_polar.rollouts.placed import checked
+from nemo_gym_polar.rollouts.retention.settings import RetentionSettings
 from nemo_gym_polar.rollouts.settings import RolloutSettings
 
 ANYWHERE = ("0.0.0.0", "::")
@@ -65,6 +66,7 @@ class HostSettings(BaseModel):
     node: NodeOptions = NodeOptions()
     control: dict[str, Any] = {}
     callbacks: CallbackSettings = CallbackSettings()
+    retention: RetentionSettings = RetentionSettings()
     ray: dict[str, Any] | None = None
 
     @field_validator("directory")

@@ -31,6 +31,7 @@ tasks = sa.Table(
     sa.Column("error", sa.Text),
     sa.Index("ix_tasks_created", "created"),
     sa.Index("ix_tasks_state", "state"),
+    sa.Index("ix_tasks_ended", "ended", "task_id"),
 )
 
 sessions = sa.Table(
@@ -63,6 +64,7 @@ sessions = sa.Table(
         postgresql_where=sa.text("current"),
     ),
     sa.Index("ix_sessions_status", "status"),
+    sa.Index("ix_sessions_task_id", "task_id"),
 )
 
 events = sa.Table(
