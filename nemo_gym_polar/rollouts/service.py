@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from nemo_gym_polar.gateway import Gateway, Server
 from nemo_gym_polar.harnesses.base import Harness, HarnessError
+from nemo_gym_polar.rollouts.cleanup import to_the_end
 from nemo_gym_polar.rollouts.errors import RolloutError
 from nemo_gym_polar.rollouts.first_prompt import Mismatch, mismatches
 from nemo_gym_polar.rollouts.plan import Plan, make_plan
@@ -77,7 +78,9 @@ class RolloutService:
         ]
         tasks = [self._begin(run) for run in runs]
         try:
-            results = await asyncio.gather(*tasks)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            raise_first(done)
+            results = [ended(run, task) for run, task in zip(runs, tasks, strict=True)]
         except BaseException:
             await end(tasks)
             raise
@@ -126,9 +129,16 @@ class RolloutService:
             if not run.cancelled:
                 raise
             result = run.result()
+        try:
+            await to_the_end(self._keep(result))
+        except asyncio.CancelledError:
+            if not run.cancelled:
+                raise
+        return result
+
+    async def _keep(self, result: SessionResult) -> None:
         if result.session_id:
             await asyncio.to_thread(write_result, self.settings.directory, result)
-        return result
 
     def _group(self, request: TaskRequest, runs: Sequence[SessionRun], results: Sequence[SessionResult]) -> GroupResult:
         prompts = {result.session_id: run.collected.first_prompt for run, result in zip(runs, results, strict=True)}
@@ -145,6 +155,18 @@ class RolloutService:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await end(list(self._running))
+
+
+def raise_first(tasks: Iterable[asyncio.Task[SessionResult]]) -> None:
+    """What one of them raised, so that the others need not be waited for."""
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()):
+            raise error
+
+
+def ended(run: SessionRun, task: asyncio.Task[SessionResult]) -> SessionResult:
+    """Of one that was taken back before its first step, too."""
+    return run.result() if run.cancelled and task.cancelled() else task.result()
 
 
 async def end(tasks: Sequence[asyncio.Task[SessionResult]]) -> None:

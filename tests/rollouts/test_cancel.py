@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import pytest
 
 from nemo_gym_polar.rollouts.pool import Usage
 from nemo_gym_polar.rollouts.sources import Collected, OpenSession, SessionSource
-from nemo_gym_polar.rollouts.stages import Stage
+from nemo_gym_polar.rollouts.stages import Gauges, Stage
 from nemo_gym_polar.rollouts.task import BuilderSpec, EvaluatorSpec, PrepareAction, SessionStatus, TaskRequest
 from tests.support.fake_engine import FakeEngine
 from tests.support.rollouts import ASK_ONCE, Marked, Stand, stand, task, until
@@ -148,6 +150,37 @@ async def test_what_was_captured_is_built_but_not_trained_on(bench: Stand, marke
     assert (session.status, session.error) == (SessionStatus.CANCELLED, "cancelled")
     assert session.traces[0].trained_tokens == 0
     assert session.dropped == {"partial_run": len(bench.engine.served[0].sampled)}
+
+
+async def test_a_session_that_is_being_written_stays_as_it_ended(bench: Stand) -> None:
+    """The thread that would write the result is busy when the task is cancelled."""
+    executor, written = ThreadPoolExecutor(1), threading.Event()
+    asyncio.get_running_loop().set_default_executor(executor)
+
+    def hold(gauges: Gauges) -> None:
+        if gauges[Stage.POSTRUN]:
+            executor.submit(written.wait, 120)
+
+    bench.watch = hold
+    running = asyncio.create_task(bench.service.run(task()))
+    await until(lambda: bench.service.pools.gauges[Stage.POSTRUN] > 0)
+    await until(lambda: not any(bench.service.pools.gauges.values()) and executor._work_queue.qsize() > 0)
+    assert bench.service.cancel("task") == 1
+    assert bench.service.cancel("task") == 1
+    written.set()
+    (session,) = (await running).sessions
+    assert (session.status, session.reward) == (SessionStatus.COMPLETED, 1.0)
+    assert (bench.directory / "sessions" / session.session_id / "result.json").exists()
+
+
+async def test_a_task_that_is_cancelled_before_its_first_step_has_its_results(bench: Stand) -> None:
+    await bench.service.run(task())
+    running = asyncio.create_task(bench.service.run(task(num_samples=2)))
+    while not bench.service._running:  # noqa: ASYNC110 - the very step in which they are made
+        await asyncio.sleep(0)
+    assert bench.service.cancel("task") == 2
+    group = await running
+    assert {session.status for session in group.sessions} == {SessionStatus.CANCELLED}
 
 
 async def test_leaving_the_service_ends_everything(engine: FakeEngine, tmp_path: Path, marked: Marked) -> None:
