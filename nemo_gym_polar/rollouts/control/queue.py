@@ -10,6 +10,7 @@ from collections import Counter
 from nemo_gym_polar.rollouts.control.records import SessionRecord, TaskRecord
 
 Key = tuple[int, float, str, int]
+SLACK = 64  # discarded places that may lie in the heap besides as many as wait
 
 
 class Queue:
@@ -24,8 +25,11 @@ class Queue:
         heapq.heappush(self._heap, (key, session.session_id))
 
     def discard(self, session_id: str) -> None:
-        """Its place in the heap is dropped when it comes to the top."""
+        """Its place in the heap is dropped when it comes to the top, or when there are many of them."""
         self._keys.pop(session_id, None)
+        if len(self._heap) > 2 * len(self._keys) + SLACK:
+            self._heap = [(key, name) for name, key in self._keys.items()]
+            heapq.heapify(self._heap)
 
     def first(self, number: int) -> list[str]:
         """The sessions whose turn it is, up to `number` of them. They stay in the queue until they are discarded."""

@@ -8,13 +8,17 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nemo_gym_polar.rollouts.control.coordinator import first_attempt
 from nemo_gym_polar.rollouts.control.placement import Places
+from nemo_gym_polar.rollouts.control.queue import Queue
+from nemo_gym_polar.rollouts.control.records import SessionRecord, TaskRecord, TaskState
 from nemo_gym_polar.rollouts.control.settings import GroupPlacement
 from nemo_gym_polar.rollouts.nodes.base import Assignment
 from tests.support.control import a_task, control_plane, until
 from tests.support.simulated_node import SimulatedNode
 
 NODES = ["n1", "n2", "n3"]
+TASK = TaskRecord(task_id="t", state=TaskState.RUNNING, request=a_task(), created=0.0, total_sessions=1)
 
 
 async def test_the_highest_priority_goes_first_then_the_oldest_task_then_the_lowest_sample(tmp_path: Path) -> None:
@@ -109,3 +113,26 @@ def test_places_are_given_while_there_are_any(free: dict[str, int], tasks: list[
     fits = min(len(tasks), sum(free.values()))
     assert [node is not None for node in given] == [True] * fits + [False] * (len(tasks) - fits)
     assert all(count <= free[node] for node, count in Counter(node for node in given if node).items())
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 300)), max_size=400))
+def test_the_queue_is_in_order_whatever_was_discarded(steps: list[tuple[bool, int]]) -> None:
+    queue, waiting = Queue(), dict[int, SessionRecord]()
+    for adds, number in steps:
+        if adds and number not in waiting:
+            waiting[number] = first_attempt(TASK, number)
+            queue.add(waiting[number], TASK)
+        elif not adds and number in waiting:
+            queue.discard(waiting.pop(number).session_id)
+    assert queue.first(1000) == [waiting[number].session_id for number in sorted(waiting)]
+
+
+def test_what_was_discarded_does_not_pile_up_below_what_waits() -> None:
+    queue = Queue()
+    queue.add(first_attempt(TASK, 0), TASK)
+    for number in range(1, 1000):
+        session = first_attempt(TASK, number)
+        queue.add(session, TASK)
+        queue.discard(session.session_id)
+    assert len(queue) == 1
+    assert len(queue._heap) < 100

@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from nemo_gym_polar.chat import Sampling
+from nemo_gym_polar.engines.base import EngineError
+from nemo_gym_polar.engines.factory import TokensMode, make_engine
 from nemo_gym_polar.forest.journal import recover
 from nemo_gym_polar.rollouts.errors import RolloutError
 from nemo_gym_polar.rollouts.nodes.base import Assignment, NodeBusyError, NodeError, Report
 from nemo_gym_polar.rollouts.nodes.local import LocalNode
+from nemo_gym_polar.rollouts.nodes.pressure import EnginePressure
 from nemo_gym_polar.rollouts.task import AgentSpec, SessionStatus
+from tests.support.fake_engine import FakeEngine
+from tests.support.gateways import engine_settings
 from tests.support.rollouts import ASK_ONCE, Marked, Stand, task
 
 
@@ -145,3 +152,26 @@ async def test_how_full_the_engine_is_is_in_the_load(bench: Stand) -> None:
     bench.engine.page = 'vllm:kv_cache_usage_perc{model_name="m"} 0.75\nvllm:num_requests_waiting{model_name="m"} 0\n'
     node = local(bench)
     assert (await node.load()).pressure == 0.75
+
+
+async def test_an_engine_that_falls_silent_is_as_full_as_it_was(bench: Stand) -> None:
+    engine = bench.gateway.mode.engine
+    bench.engine.page = "vllm:kv_cache_usage_perc 0.75\n"
+    pressure, forgetful = EnginePressure(engine, fresh=0.0), EnginePressure(engine, fresh=0.0, believed=0.0)
+    assert [await pressure.now(), await forgetful.now()] == [0.75, 0.75]
+    bench.engine.page = ""
+    assert [await pressure.now(), await forgetful.now()] == [0.75, None]
+    bench.engine.page = "vllm:kv_cache_usage_perc 0.5\n"
+    assert await pressure.now() == 0.5
+
+
+async def test_an_engine_that_can_t_be_reached_is_full(engine: FakeEngine) -> None:
+    nowhere = engine_settings(engine).model_copy(update={"urls": ("http://127.0.0.1:9",)})
+    mode = make_engine(nowhere)
+    assert isinstance(mode, TokensMode)
+    pressure = EnginePressure(mode.engine, fresh=0.0)
+    assert await pressure.now() is None  # nobody has tried yet
+    with pytest.raises(EngineError, match="No engine answered"):
+        await mode.engine.sample(np.array([1], np.int32), Sampling(), session="s")
+    assert await pressure.now() == 1.0
+    await mode.engine.close()
