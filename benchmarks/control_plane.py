@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import resource
 import tempfile
 import time
@@ -21,6 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from machine import measured
+from rows import shown
 
 from nemo_gym_polar.forest.trace import Trace
 from nemo_gym_polar.rollouts.control.coordinator import Coordinator
@@ -114,9 +115,9 @@ async def run(url: str | None, nodes: int, tasks: int, samples: int) -> dict[str
     return {
         "nodes": nodes,
         "sessions": sessions,
-        "cpu_ms_per_session": round(1e3 * used / sessions, 3),
-        "sessions_per_second": round(sessions / seconds, 1),
-        "submit_ms": round(1e3 * submitted / tasks, 2),
+        "cpu_ms_per_session": 1e3 * used / sessions,
+        "sessions_per_second": sessions / seconds,
+        "submit_ms": 1e3 * submitted / tasks,
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }
 
@@ -129,8 +130,9 @@ def main() -> None:
     parser.add_argument("--store", help="URL, like postgresql://… (default: SQLite)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    row = asyncio.run(run(options.store, options.nodes, options.tasks, options.samples))
-    print(json.dumps(row) if options.json else "  ".join(f"{key} {value}" for key, value in row.items()))
+    with measured() as here:
+        row = asyncio.run(run(options.store, options.nodes, options.tasks, options.samples))
+    print(shown({"machine": here, **row}, [row], as_json=options.json))
 
 
 if __name__ == "__main__":

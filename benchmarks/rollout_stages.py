@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import resource
 import tempfile
 import time
@@ -33,7 +32,9 @@ from pathlib import Path
 from statistics import fmean
 
 import aiohttp
+from machine import measured
 from processes import child
+from rows import shown
 from simulated_sandbox import AGENT, NAME, World
 from stage_costs import Costs
 from stage_model import Plan, simulate
@@ -144,13 +145,13 @@ async def measure(name: str, plan: Plan, sessions: int, costs: Costs, places: in
         plan=name,
         sessions=sessions,
         calls=world.calls,
-        seconds=round(seconds, 2),
-        sessions_per_second=round(sessions / seconds, 3),
-        busy=round(busy, 3),
-        cpu_ms_per_session=round(1e3 * used / sessions, 1),
-        peak_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        model_sessions_per_second=round(fmean(one.sessions_per_second for one in modelled), 3),
-        model_busy=round(fmean(one.busy for one in modelled), 3),
+        seconds=seconds,
+        sessions_per_second=sessions / seconds,
+        busy=busy,
+        cpu_ms_per_session=1e3 * used / sessions,
+        peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        model_sessions_per_second=fmean(one.sessions_per_second for one in modelled),
+        model_busy=fmean(one.busy for one in modelled),
     )
 
 
@@ -158,6 +159,15 @@ def many(sessions: int, costs: Costs) -> Outcome:
     """All at once: every session has a place, and so has every call."""
     plan = Plan(running=sessions, init=sessions, ready=0, postrun=sessions, prewarm=0, at_once=None)
     return asyncio.run(measure(f"{sessions} at once", plan, sessions, costs, sessions))
+
+
+def side_by_side(sessions: int, costs: Costs, places: int) -> list[Outcome]:
+    """Each plan by itself. One session after another takes so long that fewer must do."""
+    outcomes = []
+    for name, plan in plans(places).items():
+        count = max(1, sessions // places) if plan.at_once == 1 else sessions
+        outcomes.append(asyncio.run(measure(name, plan, count, costs, places)))
+    return outcomes
 
 
 def main() -> None:
@@ -169,16 +179,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     costs = replace(Costs(), scale=options.scale)
-    if options.many:
-        outcomes = [many(options.many, costs)]
-    else:
-        outcomes = []
-        for name, plan in plans(options.places).items():
-            count = options.sessions if name != "sequential" else max(1, options.sessions // options.places)
-            outcomes.append(asyncio.run(measure(name, plan, count, costs, options.places)))
-    for outcome in outcomes:
-        row = asdict(outcome)
-        print(json.dumps(row) if options.json else "  ".join(f"{key} {value}" for key, value in row.items()))
+    with measured() as here:
+        chosen = [many(options.many, costs)] if options.many else side_by_side(options.sessions, costs, options.places)
+    rows = [asdict(outcome) for outcome in chosen]
+    found = {"machine": here, "places": options.many or options.places, "costs": asdict(costs), "plans": rows}
+    print(shown(found, rows, as_json=options.json))
 
 
 if __name__ == "__main__":

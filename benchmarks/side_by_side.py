@@ -21,10 +21,8 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import signal
 import statistics
-import subprocess
 import tempfile
 import time
 from dataclasses import asdict, dataclass, replace
@@ -35,8 +33,8 @@ import corpus
 import scenarios
 from conversations import Texts, script
 from gateways import GATEWAYS, FailedError, Gateway
+from machine import machine
 from peers import PEERS
-from processes import ROOT
 from servers import Bench, Server, running
 
 LINEAR = ("polar",)
@@ -61,10 +59,11 @@ class Size:
 
 async def measure(gateways: list[Gateway], size: Size) -> dict[str, Any]:
     text = corpus.load()
-    with tempfile.TemporaryDirectory(prefix="polar-bench-") as scratch:
+    with tempfile.TemporaryDirectory(prefix=f"polar-bench-{os.getpid()}-") as scratch:
         async with running(gateways, script(text, SIZES), text, Path(scratch)) as bench:
             texts = Texts(text)
-            found: dict[str, Any] = {"machine": machine(Path(scratch)), **asdict(size)}
+            found: dict[str, Any] = {"machine": machine(), **asdict(size)}
+            found["machine"]["fdatasync_ms"] = _quantiles(_syncs(Path(scratch) / "sync"))
             await _warm(bench, texts, size)
             found["latency"] = await _latency(bench, texts, size)
             found |= await _rounds(bench, texts, size)
@@ -127,27 +126,8 @@ async def _linear(bench: Bench, texts: Texts, size: Size) -> dict[str, Any]:
     return {s.gateway.name: await scenarios.growing(bench, s, texts, turns=10 * size.turns) for s in servers}
 
 
-def machine(scratch: Path) -> dict[str, Any]:
-    """What the numbers were measured on; `fdatasync_ms` is what a sync of one small append takes here."""
-    cpu = next((line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), "")
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "commit": commit.stdout.strip(),
-        "date": time.strftime("%Y-%m-%d"),
-        "load_before": os.getloadavg(),
-        "fdatasync_ms": _quantiles(_syncs(scratch / "sync")),
-    }
-
-
-def _cpuinfo() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
-
-
 def _syncs(path: Path) -> list[float]:
+    """Milliseconds of a sync of one small append to this disk."""
     taken = []
     with path.open("wb", buffering=0) as file:
         for _ in range(200):

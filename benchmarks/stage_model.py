@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import random
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import simpy
+from machine import measured
+from rows import shown
 from stage_costs import Costs
 
 Steps = Iterator[Any]
+FEW = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,20 +149,27 @@ def steady(plan: Plan, costs: Costs, places: int, nodes: int, control_seconds: f
     return Modelled(nodes, done, seconds, done / seconds, share, (model.governed - governed) / seconds)
 
 
+def nodes_of(options: argparse.Namespace) -> Iterator[Modelled]:
+    """Few nodes are looked at for longer, since they end few sessions."""
+    half, costs = options.places // 2, replace(Costs(), scale=1.0)
+    plan = Plan(options.places, half, half, options.places, half, None)
+    for nodes in options.nodes:
+        seconds = options.seconds * max(1, FEW // nodes)
+        yield steady(plan, costs, options.places, nodes, options.control_ms / 1e3, seconds)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="+", default=[1, 10, 100, 1000, 10000])
     parser.add_argument("--places", type=int, default=16, help="of one node's engine, and running sessions")
-    parser.add_argument("--seconds", type=float, default=600.0, help="simulated")
+    parser.add_argument("--seconds", type=float, default=300.0, help=f"simulated, longer for fewer than {FEW} nodes")
     parser.add_argument("--control-ms", type=float, default=10.0, help="CPU of the control plane for a session")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    half, costs = options.places // 2, replace(Costs(), scale=1.0)
-    plan = Plan(options.places, half, half, options.places, half, None)
-    for nodes in options.nodes:
-        found = steady(plan, costs, options.places, nodes, options.control_ms / 1e3, options.seconds)
-        row = {name: round(value, 3) for name, value in asdict(found).items()}
-        print(json.dumps(row) if options.json else "  ".join(f"{name} {value}" for name, value in row.items()))
+    with measured() as here:
+        rows = [asdict(found) for found in nodes_of(options)]
+    sizes = {"places": options.places, "control_ms": options.control_ms}
+    print(shown({"machine": here, **sizes, "nodes": rows}, rows, as_json=options.json))
 
 
 if __name__ == "__main__":

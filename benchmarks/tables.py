@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import bars
+import rollout_tables
 from gateways import GATEWAYS
+from writing import markdown, number
 
 Found = dict[str, Any]
 OURS = "polar"
@@ -28,18 +29,8 @@ def all_tables(found: Found) -> dict[str, str]:
         "finish": finish(found["finish"]),
         "forest": forest(found["forest"]),
         "profile": profile(found),
+        **rollout_tables.all_tables(found),
     }
-
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def number(value: float) -> str:
-    if value != value:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def over_rounds(rounds: list[Found], key: str) -> list[float]:

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib
 import re
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -42,9 +44,52 @@ def test_another_measurement_gives_another_page(report: ModuleType) -> None:
     assert all(path.read_text() != text for path, text in made.items())
 
 
+def test_another_measurement_of_rollouts_gives_other_tables(report: ModuleType) -> None:
+    found = copy.deepcopy(report.stored())
+    for row in found["stages"]["plans"]:
+        row["sessions_per_second"], row["model_sessions_per_second"] = 7.0, 7.7
+    found["many"]["plans"][0]["sessions"] = 12_345
+    found["control_plane"]["cpu_ms_per_session"] = 6.54
+    found["nodes"] |= {"control_ms": 20.0, "nodes": [{**found["nodes"]["nodes"][0], "nodes": 2, **RATE}]}
+    found["builders"]["workloads"][0]["ratios"]["updates"] = 9.87
+    page = report.made(found, report.PAGE.read_text())[report.PAGE]
+    assert "are 10 to 10 % off" in page
+    assert "12,345 sessions at once" in page
+    assert "one service feeds about 250 such nodes. Measured here: 6.54 ms" in page
+    assert re.search(r"\| updates \| [\d,]+ → [\d,]+: 9.87 \|", page)
+
+
+RATE = {"sessions_per_second": 0.4}  # of two nodes: 50 a second are 250 nodes
+
+
+def test_a_measurement_of_its_own_is_preferred(report: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "forest.json").write_text("[7]")
+    found, ours = report.stored(tmp_path), report.stored()
+    assert found["forest"] == [7]
+    assert found | {"forest": ours["forest"]} == ours
+
+
+def test_nothing_outlives_a_measurement_that_takes_too_long(report: ModuleType, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import subprocess; subprocess.run(['tail', '-f', __file__])")
+    measurement = report.MEASUREMENTS["forest"].__class__("calls", str(script))
+    with pytest.raises(report.FailedError, match="took more than"):
+        measurement.run(small=False, minutes=0.02)
+    deadline = time.monotonic() + 10
+    while any(str(script).encode() in line for line in command_lines()):
+        assert time.monotonic() < deadline, "it lives on"
+        time.sleep(0.01)
+
+
+def command_lines() -> Iterator[bytes]:
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            yield (process / "cmdline").read_bytes()
+
+
 def test_a_page_without_a_table_is_refused(report: ModuleType) -> None:
     page = report.PAGE.read_text().replace("<!-- finish: made", "<!-- finished: made")
-    with pytest.raises(SystemExit, match="differ in finish, finished"):
+    with pytest.raises(report.FailedError, match="differ in finish, finished"):
         report.made(report.stored(), page)
 
 
