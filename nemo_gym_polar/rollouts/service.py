@@ -172,6 +172,5 @@ def ended(run: SessionRun, task: asyncio.Task[SessionResult]) -> SessionResult:
 async def end(tasks: Sequence[asyncio.Task[SessionResult]]) -> None:
     """Cancel and wait until everything that the tasks held is free."""
     for task in tasks:
-        if not task.cancelling():
-            task.cancel()
+        task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

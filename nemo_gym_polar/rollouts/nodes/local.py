@@ -105,8 +105,8 @@ class LocalNode:
 
     async def cancel(self, session_id: str) -> None:
         task = self._running.get(session_id)
-        if task and not task.cancelling():
-            task.cancel()
+        if task:
+            task.cancel()  # again if need be: a stage whose time is up is being cancelled too, and goes on after it
 
     async def reports(self, after: int, wait: float) -> Sequence[Report]:
         return await self._outbox.after(after, wait)
@@ -157,8 +157,7 @@ class LocalNode:
         self.draining = True
         running = list(self._running.values())
         for task in running:
-            if not task.cancelling():
-                task.cancel()
+            task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from nemo_gym_polar.rollouts.nodes.pressure import EnginePressure
 from nemo_gym_polar.rollouts.task import AgentSpec, SessionStatus
 from tests.support.fake_engine import FakeEngine
 from tests.support.gateways import engine_settings
-from tests.support.rollouts import ASK_ONCE, Marked, Stand, task
+from tests.support.rollouts import ASK_ONCE, Marked, Stand, places, task
 
 
 def local(bench: Stand) -> LocalNode:
@@ -110,6 +111,20 @@ async def test_cancel_right_after_start_still_gives_a_result(bench: Stand) -> No
     report = await last(node, "one", SessionStatus.CANCELLED)
     assert report.result is not None
     assert (report.result.session_id, report.result.status) == ("one", SessionStatus.CANCELLED)
+
+
+async def test_cancel_in_the_moment_in_which_the_deadline_comes(bench: Stand) -> None:
+    """The stage that is out of time is being cancelled already; the session must not go on to be scored."""
+    node, loop = local(bench), asyncio.get_running_loop()
+    async with places(node.service.pools.run, bench.service.settings.run_workers):
+        asked = loop.time()
+        await node.start(Assignment("one", task(timeout_seconds=7.0), sample=0))
+        await last(node, "one", SessionStatus.READY)
+        late = loop.time() + 7.0  # after the deadline, which counts from INIT on
+        loop.call_at(late, lambda: asyncio.eager_task_factory(loop, node.cancel("one")))
+        loop.call_at(asked + 4.5, lambda: time.sleep(max(0.0, late + 0.01 - loop.time())))  # both are due then
+        report = await last(node, "one", SessionStatus.CANCELLED)
+    assert report.status is SessionStatus.CANCELLED
 
 
 async def test_a_task_that_is_wrong_is_refused_and_not_taken_on(bench: Stand) -> None:
