@@ -60,7 +60,7 @@ class Marked:
     def alive(self) -> bool:
         return any(self.length in (process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
 
-    async def becomes(self, alive: bool, within: float = 20.0) -> bool:
+    async def becomes(self, alive: bool, within: float = 60.0) -> bool:
         deadline = time.monotonic() + within
         while self.alive() is not alive:
             if time.monotonic() > deadline:

@@ -56,8 +56,7 @@ class Membership:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._beating.cancel()
-        await asyncio.gather(self._beating, return_exceptions=True)
+        await self._be_still()
         await self._client.close()
 
     async def join(self) -> None:
@@ -84,9 +83,15 @@ class Membership:
 
     async def leave(self, *, remove: bool) -> None:
         """No more sessions for this node; `remove`: it is gone."""
+        if remove:
+            await self._be_still()  # or it would register again with a service that has just forgotten it
         with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
             suffix = "?remove=true" if remove else ""
             await self._call("DELETE", f"/nodes/{self.registration['node_id']}{suffix}", None)
+
+    async def _be_still(self) -> None:
+        self._beating.cancel()
+        await asyncio.gather(self._beating, return_exceptions=True)
 
     async def _beat(self) -> None:
         while True:
