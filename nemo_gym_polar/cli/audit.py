@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from nemo_gym_polar.cli.audit_report import Report, examine
+from nemo_gym_polar.cli.connection import require_http
 from nemo_gym_polar.cli.errors import FAILED, CommandError, UsageError
 from nemo_gym_polar.cli.logprob_audit import ScoringKind, compare, scoring_engine
 from nemo_gym_polar.cli.logprob_audit import described as described_differences
@@ -42,6 +43,7 @@ def audit(
     """Verify a session's journal against its traces, token by token. Exit code 1 if something is wrong."""
     if engine is None and (tolerance is not None or any_version):
         raise UsageError("--tolerance and --any-version are of the comparison with an engine; give --engine URL")
+    require_http("--engine", *([engine] if engine else []))
     scoring = None if engine is None else scoring_engine(engine_kind, engine, model, api_key)
     reports = asyncio.run(_reports(find(session, runs), builder, scoring, tolerance, any_version=any_version))
     if len(reports) == 1 and reports[0].error is not None:

@@ -13,7 +13,8 @@ import typer
 from pydantic import ValidationError
 
 from nemo_gym_polar.cli import paths
-from nemo_gym_polar.cli.compose import compose
+from nemo_gym_polar.cli.compose import compose, unknown_key
+from nemo_gym_polar.cli.connection import require_http
 from nemo_gym_polar.cli.errors import UsageError, invalid_fields
 
 if TYPE_CHECKING:
@@ -76,13 +77,17 @@ def read_settings(config: str | None, overrides: Sequence[str], options: Mapping
     """`options` are those that were given. Raises `UsageError` naming what is wrong."""
     from nemo_gym_polar.rollouts.hosting.settings import HostSettings
 
-    values = compose(find(config), overrides).values
+    composed = compose(find(config), overrides)
+    values = composed.values
     places = {**PLACES, **(FOR_NODES if options.get("join") or values.get("join") else {})}
     for name, value in options.items():
         if name in ELSEWHERE:
             raise UsageError(f"--{name} is for a gateway by itself; {ELSEWHERE[name]}")
         if name in places:
             put(values, places[name], value)
+    require_http("join", *([values["join"]] if values.get("join") else []))
+    if values.get("join") and (options.get("service") or options.get("ray")):
+        raise UsageError("--join is for a node: start it and the service with a command each")
     if key := os.environ.get(CALLBACK_KEY):
         put(values, "callbacks.key", key)
     if values.get("engine", {}).get("model"):
@@ -90,7 +95,9 @@ def read_settings(config: str | None, overrides: Sequence[str], options: Mapping
     try:
         return HostSettings.model_validate(values)
     except ValidationError as error:
-        raise UsageError("; ".join(invalid_fields(error))) from error
+        strange = [".".join(map(str, one["loc"])) for one in error.errors() if one["type"] == "extra_forbidden"]
+        unknown = [unknown_key(composed, key) for key in strange]
+        raise UsageError("; ".join(unknown or invalid_fields(error))) from error
 
 
 def find(config: str | None) -> Path:

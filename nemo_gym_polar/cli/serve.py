@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from nemo_gym_polar.cli import hosting
 from nemo_gym_polar.cli.certificate import History
+from nemo_gym_polar.cli.connection import require_http
 from nemo_gym_polar.cli.errors import UsageError, invalid_fields
 
 
@@ -143,6 +144,7 @@ def serve(
 
     With --service, --join, --ray or --config it is the rollout service, or a node of it (docs/rollout-service.md).
     """
+    require_http("--engine", *(engine or ()))
     if service or join or ray or config:
         return hosting.serve(config, overrides or [], given(context))
     if overrides or directory or store or node_id:

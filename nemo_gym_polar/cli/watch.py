@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sys
 from collections import Counter
@@ -18,13 +17,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from nemo_gym_polar.cli.connection import HERE, Token, Url
+from nemo_gym_polar.cli.connection import HERE, Token, Url, talk
 from nemo_gym_polar.cli.errors import INTERRUPTED
 from nemo_gym_polar.cli.tables import coloured
 from nemo_gym_polar.rollouts.client import RolloutClient
 from nemo_gym_polar.rollouts.control.records import EventRecord
 
-SHOWN = 15  # events below the table
+SHOWN = 15  # tasks, and events below them, where there is room
+FEW = 3  # events that are shown in any case
 ENDS = ("task.completed", "task.failed", "task.cancelled")
 
 
@@ -37,21 +37,20 @@ def watch(
 ) -> None:
     """Follow a task, or all of them, live."""
     try:
-        asyncio.run(follow(url, token, task, everything or task is not None, as_json))
+        talk(url, token, lambda client: follow(client, task, everything or task is not None, as_json))
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 
 
-async def follow(url: str, token: str | None, task: str | None, everything: bool, as_json: bool) -> None:
-    async with RolloutClient(url, token) as client:
-        if task is not None:
-            await client.task(task, traces=False)  # an unknown one is refused
-        events = client.events(0 if everything else await newest(client), task_id=task)
-        async with contextlib.aclosing(events):
-            if sys.stdout.isatty() and not as_json:
-                await show(events, task)
-            else:
-                await tell(events, task, as_json)
+async def follow(client: RolloutClient, task: str | None, everything: bool, as_json: bool) -> None:
+    if task is not None:
+        await client.task(task, traces=False)  # an unknown one is refused
+    events = client.events(0 if everything else await newest(client), task_id=task)
+    async with contextlib.aclosing(events):
+        if sys.stdout.isatty() and not as_json:
+            await show(events, task)
+        else:
+            await tell(events, task, as_json)
 
 
 async def newest(client: RolloutClient) -> int:
@@ -67,11 +66,11 @@ async def tell(events: AsyncIterator[EventRecord], task: str | None, as_json: bo
 
 
 async def show(events: AsyncIterator[EventRecord], task: str | None) -> None:
-    picture = Picture()
-    with Live(picture.drawn(), console=Console(), refresh_per_second=8) as live:
+    picture, console = Picture(), Console(highlight=False)
+    with Live(picture.drawn(console.height), console=console, refresh_per_second=8) as live:
         async for event in events:
             picture.take(event)
-            live.update(picture.drawn())
+            live.update(picture.drawn(console.height))
             if task is not None and event.kind in ENDS:
                 return
 
@@ -90,19 +89,23 @@ class Picture:
             return
         what, _, state = event.kind.partition(".")
         if what == "session" and event.session_id:
+            self.states.setdefault(event.task_id, "running")  # it began before we looked
             self.sessions.setdefault(event.task_id, {})[event.session_id] = state
         elif what == "task":
             self.states[event.task_id] = "running" if state == "submitted" else state
 
-    def drawn(self) -> Group:
+    def drawn(self, height: int) -> Group:
+        """For a terminal of that many lines: what is too much would be cut off below, where the newest is."""
         table = Table(box=None, pad_edge=False)
         for name in ("task", "status", "sessions"):
-            table.add_column(name)
-        for task_id in list(self.states)[-SHOWN:]:
+            table.add_column(name, no_wrap=True)
+        shown = list(self.states)[-max(1, min(SHOWN, height - FEW - 3)) :]
+        for task_id in shown:
             counts = Counter(self.sessions.get(task_id, {}).values())
             stages = "  ".join(f"{state} {count}" for state, count in sorted(counts.items()))
             table.add_row(Text(task_id), coloured(self.states[task_id]), stages)
-        return Group(table, Text("\n".join(["", *self.lines])))
+        room = max(FEW, height - len(shown) - 3)
+        return Group(table, Text("\n".join(["", *self.lines[-room:]]), no_wrap=True, overflow="ellipsis"))
 
 
 def line(event: EventRecord) -> str:

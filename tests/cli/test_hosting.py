@@ -61,15 +61,22 @@ def test_where_a_node_listens(tmp_path: Path) -> None:
         (None, ["node.host=10.0.0.1"], {}, "set token"),
         (None, ["node.host=0.0.0.0"], {"admin_token": "t"}, "set node.public_url"),
         (None, [], {"join": "http://s:1"}, "a node needs an engine"),
+        (None, [], {"join": "http://s:1", "service": True}, "--join is for a node"),
+        (None, ["join=nowhere"], {}, "join 'nowhere' does not begin with http"),
         (None, [], {"uds": Path("x")}, "--uds is for a gateway by itself"),
         (None, [], {"engine": ["http://e:1"]}, "engine.tokenizer is not set"),
         (None, ["node.node_id=../x"], {}, "node.node_id"),
+        ("mistyped.yaml", [], {}, "did you mean rollouts.run_workers"),
         ("nowhere.yaml", [], {}, "there is no file nowhere.yaml"),
     ],
 )
 def test_what_is_wrong_is_named(
-    config: str | None, overrides: list[str], options: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+    config: str | None, overrides: list[str], options: dict[str, Any], words: str, tmp_path: Path
 ) -> None:
+    if config == "mistyped.yaml":
+        path = tmp_path / config
+        path.write_text("defaults: [serve, _self_]\nrollouts: {run_workerz: 7}\n")
+        config = str(path)
     with pytest.raises(UsageError) as refused:
         read_settings(config, overrides, options)
     assert words in str(refused.value)
@@ -80,13 +87,14 @@ def test_what_is_wrong_is_named(
     ("arguments", "code", "words"),
     [
         (["serve"], 2, "--engine is missing"),
+        (["serve", "--engine", "nowhere"], 2, "--engine 'nowhere' does not begin with http:// or https://"),
         (["serve", "--engine", "http://127.0.0.1:1", "--directory", "x"], 2, "give --service as well"),
         (["serve", "--service", "--store", "mysql://x/y", "--port", "0"], 1, "use sqlite or postgresql"),
         (["submit", "nowhere.json"], 2, "there is no file nowhere.json"),
         (["submit", "bad.yaml"], 2, "is neither JSON nor YAML"),
         (["submit", "list.yaml"], 2, "is no task"),
-        (["status", "--url", "http://127.0.0.1:1"], 1, "no answer from the service at http://127.0.0.1:1"),
-        (["status", "--url", "nonsense"], 1, "no answer from the service at nonsense"),
+        (["status", "--url", "http://127.0.0.1:1"], 1, "no answer from the service at http://127.0.0.1:1: "),
+        (["status", "--url", "nonsense"], 2, "--url 'nonsense' does not begin with http:// or https://"),
         (["nodes", "fly"], 2, "polar nodes fly is no command"),
         (["nodes", "drain"], 2, "needs the node's id"),
     ],

@@ -76,7 +76,7 @@ class Calls:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise UnreachableError(f"no answer from the service at {self.url}: {reason(error)}") from error
         if reply.status >= 300:
-            raise make_error(reply.status, said(text), reply.headers.get("Retry-After"))
+            raise make_error(reply.status, said(text), reply.headers.get("Retry-After"), self.url)
         return text
 
 

@@ -116,7 +116,7 @@ class RolloutClient(Calls):
         try:
             async with self.http.get(url, params=asked, headers=headers, timeout=limit) as reply:
                 if reply.status != 200:
-                    raise make_error(reply.status, said(await reply.read()), None)
+                    raise make_error(reply.status, said(await reply.read()), None, self.url)
                 async for event in read_events(reply.content):
                     yield event
         except (aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -55,9 +55,9 @@ KINDS: Mapping[int, type[ServiceError]] = {
 }
 
 
-def make_error(status: int, said: Any, retry_after: str | None) -> ServiceError:
-    """From an answer that is none of the good ones."""
-    message = explained(said) or f"the service answered {status}"
+def make_error(status: int, said: Any, retry_after: str | None, url: str) -> ServiceError:
+    """From an answer that is none of the good ones, of what is at `url`."""
+    message = explained(said) or f"{url} answered {status}: is that the rollout service?"
     if status == 429:
         return BusyError(message, status, seconds(retry_after))
     return KINDS.get(status, ServiceError)(message, status)
