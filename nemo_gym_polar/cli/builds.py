@@ -64,5 +64,5 @@ def _read(path: Path) -> RecordedSession:
 def _value(option: str, text: str) -> Any:
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: what looks like a date and is none
         raise UsageError(f"--option {option!r}: the value is not YAML") from error

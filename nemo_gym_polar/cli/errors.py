@@ -84,7 +84,7 @@ def run(program: str, app: typer.Typer) -> NoReturn:
     except TyperException as error:
         if not error.format_message():  # no command at all: its help has been printed
             sys.exit(USAGE)
-        _fail(program, f"{error.format_message().rstrip('.')}; try `{program} --help`", USAGE)
+        _fail(program, _wrong_usage(program, error), USAGE)
     except typer.Abort:
         _fail(program, "aborted", FAILED)
     except EXPECTED as error:
@@ -101,7 +101,8 @@ def explain(error: BaseException) -> str:
     if isinstance(error, ValidationError):
         return "; ".join(invalid_fields(error))
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return f"the port is taken ({error.strerror}); choose another with --port, or 0 for any free one"
+        found = (error.strerror or "").removesuffix("; choose another port")
+        return f"the port is taken: {found}; choose another with --port, or 0 for any free one"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"the disk is full{f' at {error.filename}' if error.filename else ''}; free some space and resume"
     if isinstance(error, ClientError):
@@ -120,6 +121,14 @@ def _invalid_field(place: tuple[int | str, ...], value: object, reason: str) -> 
     if isinstance(value, Mapping | BaseModel):
         return reason if reason.startswith(field) else f"{field}: {reason}"
     return f"{field}={value!r}: {reason}"
+
+
+def _wrong_usage(program: str, error: TyperException) -> str:
+    """With the help of the very command that was wrong."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else program
+    said = error.format_message().rstrip(".").replace(": Value error, ", ": ")
+    return f"{said}; try `{command} --help`"
 
 
 def _one_line(error: BaseException) -> str:

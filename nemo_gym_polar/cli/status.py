@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from nemo_gym_polar.cli.connection import HERE, AsJson, Token, Url, talk
 from nemo_gym_polar.cli.errors import UsageError
@@ -50,7 +51,7 @@ def whole(found: Mapping[str, Any], tasks: list[TaskLine], as_json: bool) -> Non
         f"{states.count('ready')} of {len(states)} nodes ready, {counts['stages']} sessions, {counts['queue']} wait"
     )
     if found["trouble"]:
-        out.print(f"[red]trouble[/]: {found['trouble']}; {found['unstored']} results wait at their nodes")
+        out.print(f"[red]trouble[/]: {escape(found['trouble'])}; {found['unstored']} results wait at their nodes")
     if tasks:
         out.print(task_table(tasks))
 

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,8 +76,31 @@ def read_task(name: str) -> Mapping[str, Any]:
         raise UsageError(f"{name} can't be read: {error}") from error
     try:
         found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        wrong = next(unsayable(found), None)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: what looks like a date and is none
         raise UsageError(f"{name} is neither JSON nor YAML: {' '.join(str(error).split())}") from error
     if not isinstance(found, Mapping):
         raise UsageError(f"{name} is no task: it must hold an object with task_id and instruction")
+    if wrong:
+        raise UsageError(f"{name}: {wrong}")
     return found
+
+
+def unsayable(value: object, place: str = "") -> Iterator[str]:
+    """What YAML can say and JSON can't, by its place. Dates become text."""
+    match value:
+        case Mapping():
+            for key, below in value.items():
+                if isinstance(key, str):
+                    yield from unsayable(below, f"{place}.{key}".removeprefix("."))
+                else:
+                    yield f"{place or 'the task'} has the key {key!r}, which is no text; put it in quotes"
+        case list():
+            for number, below in enumerate(value):
+                yield from unsayable(below, f"{place}.{number}")
+        case float() if not math.isfinite(value):
+            yield f"{place}={value!r} is no number that JSON has"
+        case None | str() | bool() | int() | float() | date():
+            pass
+        case _:
+            yield f"{place}={value!r} is a {type(value).__name__}, which JSON does not have; write it as text"

@@ -37,6 +37,9 @@ def console() -> Console:
 def print_task(task: TaskShape) -> None:
     done = f"{task.completed_sessions} of {task.total_sessions} sessions ended, {task.usable_sessions} usable"
     console().print(f"task {escape(task.task_id)}: {coloured(task.status)}, {done}")
+    for odd in task.first_prompt_mismatches:
+        differs = "" if odd.own is None else f": {odd.own!r}, not {odd.theirs!r}"
+        console().print(escape(f"sample {odd.sample} begins with another prompt than its group{differs}"))
     if task.results:
         console().print(session_table(task.results))
 
@@ -48,8 +51,8 @@ def session_table(sessions: Sequence[SessionShape]) -> Table:
         table.add_column(name, justify=justify, overflow="fold")
     for one in sessions:
         reward = "" if one.reward is None else f"{one.reward:.3f}"
-        row = (str(one.sample), str(one.attempt), one.session_id, coloured(one.state), reward, one.node_id or "")
-        table.add_row(*row, escape(one.error or one.lost or ""))
+        row = (str(one.sample), str(one.attempt), one.session_id, coloured(one.state), reward)
+        table.add_row(*row, escape(one.node_id or ""), escape(one.error or one.lost or ""))
     return table
 
 
@@ -73,7 +76,7 @@ def node_table(nodes: Sequence[NodeShape]) -> Table:
         numbers = (str(one.sessions), str(one.capacity), pressure)
         stages = " ".join(f"{stage} {count}" for stage, count in one.stages.items() if count)
         about = (one.policy_version or "", one.gateway_url or "", stages)
-        table.add_row(one.node_id, one.kind, coloured(one.state), *numbers, *about)
+        table.add_row(escape(one.node_id), one.kind, coloured(one.state), *numbers, *about)
     return table
 
 

@@ -11,7 +11,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from nemo_gym_polar.cli.errors import CommandError
 from nemo_gym_polar.cli.summary import Summary, summarise
@@ -52,7 +54,8 @@ def find(session: str, runs: Path) -> list[Path]:
     place = Path(session)
     if place.is_file():
         return [place]
-    found = sorted(place.rglob(f"*{SUFFIX}") if place.is_dir() else runs.rglob(f"{session}{SUFFIX}"))
+    alike = place.rglob(f"*{SUFFIX}") if place.is_dir() else runs.rglob(f"{session}{SUFFIX}")
+    found = sorted(path for path in alike if path.is_file())
     if not found:
         where = place if place.is_dir() else runs
         raise CommandError(f"no journal of {session!r} under {where}; give a journal's path, or --runs DIRECTORY")
@@ -81,6 +84,8 @@ def describe(path: Path, builder: str) -> dict[str, Any]:
 def _damage(recovered: Recovered) -> str | None:
     if recovered.damage is not None:
         return str(recovered.damage)
+    if not recovered.forest.session_id:
+        return "half-written: it ends before its first record, so it holds no session"
     return f"{recovered.torn} bytes of an unfinished record" if recovered.torn else None
 
 
@@ -149,9 +154,9 @@ def _counts(numbers: Mapping[str, int]) -> str:
 
 def _print_session(described: Mapping[str, Any]) -> None:
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"session {described['session']}  ({described['journal']})")
+    console.print(f"session {described['session']}  ({described['journal']})", markup=False)
     if described["damage"]:
-        console.print(f"[yellow]damaged:[/] {described['damage']}")
+        console.print(f"[yellow]damaged:[/] {escape(described['damage'])}")
     print_table("turns", described["turns"])
     print_table("traces", described["traces"])
     dropped = _counts(described["dropped_tokens_by_cause"])
@@ -164,7 +169,7 @@ def print_table(title: str, rows: Iterable[Mapping[str, Any]]) -> None:
         if number == 0:
             for name in row:
                 table.add_column(name, no_wrap=True, justify="right" if isinstance(row[name], int) else "left")
-        table.add_row(*map(_cell, row.values()))
+        table.add_row(*(Text(_cell(value)) for value in row.values()))  # what is in brackets is no markup
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = max(console.width, PAGE)

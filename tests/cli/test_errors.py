@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 
 import aiohttp
@@ -23,6 +24,10 @@ from nemo_gym_polar.engines.base import EngineError
 @pytest.fixture(autouse=True)
 def _own_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+
+
+class Colour(StrEnum):
+    RED = "red"
 
 
 class Settings(BaseModel):
@@ -60,7 +65,11 @@ def outcome(app: typer.Typer, capsys: pytest.CaptureFixture[str], monkeypatch: p
         (errors.CommandError("no such session"), 1, ["no such session"]),
         (errors.UsageError("steps=x is not a number"), 2, ["steps=x is not a number"]),
         (KeyboardInterrupt(), 130, ["interrupted"]),
-        (OSError(errno.EADDRINUSE, "Address already in use"), 1, ["the port is taken", "--port"]),
+        (
+            OSError(errno.EADDRINUSE, "can't listen on here:1: in use; choose another port"),
+            1,
+            ["the port is taken: can't listen on here:1: in use; choose another with --port"],
+        ),
         (OSError(errno.ENOSPC, "No space left on device", "runs/a"), 1, ["the disk is full", "runs/a"]),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "recipe.yaml"), 1, ["recipe.yaml"]),
         (
@@ -96,6 +105,25 @@ def test_unknown_options_are_one_line(capsys: pytest.CaptureFixture[str], monkey
         errors.run("prog", app)
     assert exited.value.code == 2
     assert capsys.readouterr().err == "prog: error: No such option: --colour; try `prog --help`\n"
+
+
+def test_a_wrong_value_points_to_the_help_of_its_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = typer.Typer(add_completion=False)
+
+    @app.command("paint")
+    def paint(colour: Colour) -> None: ...
+
+    @app.command("rest")
+    def rest() -> None: ...
+
+    monkeypatch.setattr(sys, "argv", ["prog", "paint", "green"])
+    with pytest.raises(SystemExit) as exited:
+        errors.run("prog", app)
+    assert exited.value.code == 2
+    said = capsys.readouterr().err
+    assert said == "prog: error: Invalid value for 'colour': 'green' is not one of 'red'; try `prog paint --help`\n"
 
 
 def test_exit_codes_of_commands_pass_through(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym_polar.cli.errors import CommandError
-from nemo_gym_polar.cli.traces import describe, find
+from nemo_gym_polar.cli.traces import describe, find, show
 from tests.support.commands import run_command
 from tests.support.journals import record_session
 
@@ -40,6 +40,28 @@ async def test_a_torn_tail_is_named(tmp_path: Path) -> None:
     described = describe(path, "prefix_merging")
     assert "unfinished record" in described["damage"]
     assert len(described["turns"]) == 2
+
+
+async def test_what_a_journal_is_before_its_first_record_is_named(tmp_path: Path) -> None:
+    path = await record_session(tmp_path, "s1", turns=1)
+    for whole in (0, 20):
+        path.write_bytes(path.read_bytes()[:whole])
+        assert "holds no session" in describe(path, "prefix_merging")["damage"]
+
+
+async def test_brackets_in_names_are_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "[red]runs"
+    show(str(await record_session(place, "s1", turns=1)))
+    assert "[red]runs/s1.journal" in capsys.readouterr().out.replace("\n", "")
+    await record_session(place, "[red]s2", turns=1)
+    show(str(place))
+    assert "[red]s2" in capsys.readouterr().out
+
+
+async def test_a_directory_is_no_journal(tmp_path: Path) -> None:
+    path = await record_session(tmp_path, "s1", turns=1)
+    (tmp_path / "s0.journal").mkdir()
+    assert find(str(tmp_path), tmp_path) == [path]
 
 
 async def test_finds_by_id_path_and_directory(tmp_path: Path) -> None:
