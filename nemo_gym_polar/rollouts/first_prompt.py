@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from nemo_gym_polar.chat import Conversation, Message
 from nemo_gym_polar.forest.canonical import digest_bytes
@@ -55,6 +56,12 @@ def readable(conversation: Conversation) -> str:
     return "\n".join([head, *(f"[{message.role}] {said(message)}" for message in conversation.messages)])
 
 
+def readable_rows(messages: Iterable[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> str:
+    """The same of messages in chat's form."""
+    head = json.dumps(tools, ensure_ascii=False) if tools else ""
+    return "\n".join([head, *(f"[{row['role']}] {row['content'] or row.get('tool_calls', '')}" for row in messages)])
+
+
 def said(message: Message) -> str:
     return message.text or " ".join(map(repr, message.parts))
 
@@ -62,20 +69,16 @@ def said(message: Message) -> str:
 def mismatches(prompts: Mapping[str, FirstPrompt | None]) -> tuple[Mismatch, ...]:
     """Sessions that differ from the prompt that most sessions have; the earliest one wins a tie."""
     known = {session: prompt for session, prompt in prompts.items() if prompt is not None}
-    if not known:
-        return ()
-    usual = most_common(known.values())
-    return tuple(
-        Mismatch(session, *difference(usual.text, prompt.text))
-        for session, prompt in known.items()
-        if prompt.digest != usual.digest
-    )
+    odd = odd_ones({session: prompt.digest for session, prompt in known.items()})
+    usual = next((prompt.text for session, prompt in known.items() if session not in odd), "")
+    return tuple(Mismatch(session, *difference(usual, known[session].text)) for session in odd)
 
 
-def most_common(prompts: Iterable[FirstPrompt]) -> FirstPrompt:
-    prompts = list(prompts)
-    digest, _ = Counter(prompt.digest for prompt in prompts).most_common(1)[0]
-    return next(prompt for prompt in prompts if prompt.digest == digest)
+def odd_ones[K](digests: Mapping[K, Hashable | None]) -> list[K]:
+    """Those that differ from what most have, the earliest winning a tie; None is unknown, and no difference."""
+    counts = Counter(digest for digest in digests.values() if digest is not None)
+    usual = max(counts, key=counts.__getitem__, default=None)
+    return [name for name, digest in digests.items() if digest not in (None, usual)]
 
 
 def difference(one: str, other: str) -> tuple[str, str]:

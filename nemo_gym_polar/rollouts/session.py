@@ -270,6 +270,7 @@ class SessionRun:
         for trace in self.collected.traces:
             trace.group = self.plan.request.task_id
         secret = self.session.secret if self.session else ""
+        first = self.collected.first_prompt
         return SessionResult(
             session_id=self.session.id if self.session else "",
             task_id=self.plan.request.task_id,
@@ -282,6 +283,7 @@ class SessionRun:
             timing=self.track.seconds,
             error=without(secret, self.error),
             metadata=without(secret, self.about()),
+            first_prompt=first.digest.hex() if first else None,
         )
 
     def about(self) -> dict[str, Any]:

@@ -139,7 +139,8 @@ _FINAL = frozenset({SessionStatus.COMPLETED, SessionStatus.TIMEOUT, SessionStatu
 
 class SessionResult(BaseModel):
     """How one session ended. `traces` are scored; `dropped` counts sampled tokens that train nothing, by cause.
-    `conversations` has what was said in each trace, or is empty."""
+    `conversations` has what was said in each trace, or is empty; `first_prompt` is a digest of the tokens that it began
+    with, None if there were none."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -154,3 +155,4 @@ class SessionResult(BaseModel):
     timing: dict[str, float] = {}
     error: str | None = None
     metadata: dict[str, Any] = {}
+    first_prompt: str | None = None

@@ -30,6 +30,7 @@ class SimulatedNode:
         self.refusal: Exception | None = None
         self.pressure: float | None = None
         self.metadata: dict[str, Any] = {}  # of the results to come
+        self.first_prompt: str | None = None  # the same
         self.names: str | None = None  # what results call their session, if not by its id
         self.paused: list[float] = []
         self.held = False  # paused now
@@ -118,5 +119,6 @@ class SimulatedNode:
             status=status,
             reward=reward,
             metadata=self.metadata,
+            first_prompt=self.first_prompt,
         )
         self.outbox.put(session_id, status, result)

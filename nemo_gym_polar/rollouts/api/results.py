@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from nemo_gym_polar.rollouts.api.mismatches import mismatch_views
 from nemo_gym_polar.rollouts.api.views import read_traces, session_view, task_view
 from nemo_gym_polar.rollouts.control.coordinator import Coordinator
 from nemo_gym_polar.rollouts.control.errors import NoTracesError
@@ -23,7 +24,9 @@ class Results:
         """With the sessions that count and have ended."""
         records = await self.control.sessions(task.task_id)
         ended = [record for record in records if record.current and record.status.final]
-        return task_view(task, [await self.session(record, traces=traces) for record in ended])
+        directory = self.control.settings.directory
+        odd = await asyncio.to_thread(mismatch_views, task, ended, directory) if task.first_prompt_mismatches else ()
+        return task_view(task, [await self.session(record, traces=traces) for record in ended], odd)
 
     async def session(self, record: SessionRecord, *, traces: bool) -> dict[str, Any]:
         if not traces or record.result_path is None:

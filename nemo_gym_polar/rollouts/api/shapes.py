@@ -74,10 +74,21 @@ class SessionShape(BaseModel):
     usable: bool
     lost: str | None
     reward: float | None
+    first_prompt: str | None = None
     dropped: dict[str, int]
     created: float
     updated: float
     result_path: str | None
+
+
+class MismatchShape(BaseModel):
+    """A session that began with another prompt than its group: the texts around the first difference, null where they
+    are not kept, or where several sessions differ and this one is not among the first."""
+
+    sample: int
+    session_id: str
+    theirs: str | None = None
+    own: str | None = None
 
 
 class TaskShape(BaseModel):
@@ -91,6 +102,7 @@ class TaskShape(BaseModel):
     result_paths: list[str] = []
     usable_sessions: int
     selected_samples: list[int] | None
+    first_prompt_mismatches: list[MismatchShape] = []
     created: float
     ended: float | None
     error: str | None

@@ -45,10 +45,13 @@ STAGES: Mapping[str, str] = {
     "finished": "postrun_queue_depth",
     "postrun": "postrun_inflight",
 }
+OWN = ("sample", "attempt", "current", "usable", "lost", "reward", "first_prompt")
 COPIED = ("index", "kind", "edge", "weight", "group", "turns", "versions", "parent", "shared_prefix", "digest")
 
 
-def task_view(task: TaskRecord, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def task_view(
+    task: TaskRecord, results: Sequence[Mapping[str, Any]], mismatches: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
     return {
         "task_id": task.task_id,
         "status": task.state,
@@ -58,6 +61,7 @@ def task_view(task: TaskRecord, results: Sequence[Mapping[str, Any]]) -> dict[st
         "result_paths": [result["result_path"] for result in results if result["result_path"]],
         "usable_sessions": task.usable_sessions,
         "selected_samples": task.selected_samples,
+        "first_prompt_mismatches": mismatches,
         "created": task.created,
         "ended": task.ended,
         "error": task.error,
@@ -92,7 +96,7 @@ def session_view(record: SessionRecord, traces: Sequence[Mapping[str, Any]] = ()
         "error": record.error,
         "metadata": result.get("metadata", {}),
         "state": record.status,
-        **{name: getattr(record, name) for name in ("sample", "attempt", "current", "usable", "lost", "reward")},
+        **{name: getattr(record, name) for name in OWN},
         "dropped": result.get("dropped", {}),
         "created": record.created,
         "updated": record.updated,

@@ -122,4 +122,5 @@ class Intake:
 def kept(result: SessionResult) -> dict[str, Any]:
     """What a record keeps of a result, whether it counts or not."""
     path = f"traces/{result.session_id}.jsonl" if result.traces else None
-    return {"reward": result.reward, "result": orjson.loads(summary(result)), "result_path": path}
+    told = {"reward": result.reward, "first_prompt": result.first_prompt}
+    return {**told, "result": orjson.loads(summary(result)), "result_path": path}

@@ -85,6 +85,7 @@ class Ledger:
         self._doubtful = True
         await self.store.write(batch)
         self._doubtful = False
+        news.warn(batch.tasks)
         self._apply([*batch.tasks, *batch.new_tasks], [*batch.sessions, *batch.new_sessions])
         return following
 

@@ -4,14 +4,25 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from nemo_gym_polar.rollouts.control.records import EventRecord, SessionRecord, TaskRecord
 from nemo_gym_polar.rollouts.task import SessionStatus
 
+logger = logging.getLogger(__name__)
+
 SESSION_FIELDS = ("sample", "attempt", "reward", "error", "lost", "current", "usable")
-TASK_FIELDS = ("total_sessions", "ended_sessions", "usable_sessions", "selected_samples", "error")
+TASK_FIELDS = (
+    "total_sessions",
+    "ended_sessions",
+    "usable_sessions",
+    "selected_samples",
+    "error",
+    "first_prompt_mismatches",
+)
 
 
 def event(kind: str, **fields: Any) -> EventRecord:
@@ -33,6 +44,14 @@ def late_event(record: SessionRecord) -> EventRecord:
     """A session that was given up has a result after all."""
     data = given(record, SESSION_FIELDS)
     return event("session.late_result", task_id=record.task_id, session_id=record.session_id, data=data)
+
+
+def warn(tasks: Iterable[TaskRecord]) -> None:
+    """Of what a trainer that groups by first prompts would trip over."""
+    for task in tasks:
+        if task.ended is not None and task.first_prompt_mismatches:
+            odd = ", ".join(map(str, task.first_prompt_mismatches))
+            logger.warning("task %s: samples that begin with another prompt than their group: %s", task.task_id, odd)
 
 
 def given(record: SessionRecord | TaskRecord, names: tuple[str, ...]) -> dict[str, Any]:

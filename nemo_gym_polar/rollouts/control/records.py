@@ -30,6 +30,7 @@ class TaskState(StrEnum):
 class TaskRecord(Record):
     """`ended_sessions` counts samples that have their final status; `usable_sessions` those of them that ended
     COMPLETED, or otherwise with tokens to train on. `selected_samples` is the group to train on after an early stop.
+    `first_prompt_mismatches` are the samples that began with another prompt than most, None if there is none.
     `request` is None for a task that was cancelled before it came.
     """
 
@@ -43,11 +44,13 @@ class TaskRecord(Record):
     usable_sessions: int = 0
     selected_samples: list[int] | None = None
     error: str | None = None
+    first_prompt_mismatches: list[int] | None = None
 
 
 class SessionRecord(Record):
     """One attempt at one sample. `result` is the result without token arrays, `result_path` the directory-relative
-    file of its traces; both come with the final status. `lost` says why an attempt was given up, if it was.
+    file of its traces, `first_prompt` a digest of the tokens that it began with; they come with the final status.
+    `lost` says why an attempt was given up, if it was.
 
     Of a sample's attempts the last one is `current`: how it ends is how the sample ends. `cancelling` says why the
     session is to end early. `moves` counts how often the sample lost a node before its attempt had begun.
@@ -70,6 +73,7 @@ class SessionRecord(Record):
     moves: int = 0
     result: dict[str, Any] | None = None
     result_path: str | None = None
+    first_prompt: str | None = None
 
 
 class EventRecord(Record):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nemo_gym_polar.rollouts.control.records import SessionRecord, TaskRecord, TaskState
+from nemo_gym_polar.rollouts.first_prompt import odd_ones
 from nemo_gym_polar.rollouts.task import EarlyStop, SessionResult, SessionStatus, TaskRequest
 
 EARLY_STOP = "early stop: the group is complete"
@@ -42,7 +43,8 @@ def settle(task: TaskRecord, samples: Mapping[int, SessionRecord]) -> Settled:
 def finished(task: TaskRecord, samples: Mapping[int, SessionRecord]) -> TaskRecord:
     if task.ended is not None or task.ended_sessions < task.total_sessions:
         return task
-    ended = {"ended": time.time()}
+    prompts = {sample: record.first_prompt for sample, record in sorted(samples.items())}
+    ended = {"ended": time.time(), "first_prompt_mismatches": odd_ones(prompts) or None}
     if task.state is TaskState.CANCELLING:
         return task.model_copy(update={**ended, "state": TaskState.CANCELLED})
     if task.usable_sessions:

@@ -34,6 +34,11 @@ class Measures(Collector):
             "polar_service_store_failures", "Transactions that the store refused.", ["work"], registry=None
         )
         self.events = Counter("polar_service_events", "What happened, by kind of event.", ["kind"], registry=None)
+        self.mismatches = Counter(
+            "polar_service_first_prompt_mismatches",
+            "Samples that began with another prompt than their group.",
+            registry=None,
+        )
         for work in WORK:
             self.seconds.labels(work)
             self.failures.labels(work)
@@ -50,7 +55,8 @@ class Measures(Collector):
     def count(self, events: Iterable[EventRecord]) -> None:
         for event in events:
             self.events.labels(event.kind).inc()
+            self.mismatches.inc(len(event.data.get("first_prompt_mismatches", ())))
 
     def collect(self) -> Iterable[Metric]:
-        for one in (self.seconds, self.failures, self.events):
+        for one in (self.seconds, self.failures, self.events, self.mismatches):
             yield from one.collect()

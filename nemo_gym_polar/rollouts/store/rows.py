@@ -54,7 +54,7 @@ def read_request(task_id: str, text: str) -> TaskRequest:
 
 def session(record: SessionRecord) -> dict[str, Any]:
     row = record.model_dump()
-    texts = {name: clean(row[name]) for name in ("error", "lost", "cancelling")}
+    texts = {name: clean(row[name]) for name in ("error", "lost", "cancelling", "first_prompt")}
     return {**row, **texts, "status": str(record.status)}
 
 

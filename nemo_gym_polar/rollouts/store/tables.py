@@ -29,6 +29,7 @@ tasks = sa.Table(
     sa.Column("usable_sessions", sa.Integer, nullable=False),
     sa.Column("selected_samples", sa.JSON(none_as_null=True)),
     sa.Column("error", sa.Text),
+    sa.Column("first_prompt_mismatches", sa.JSON(none_as_null=True)),
     sa.Index("ix_tasks_created", "created"),
     sa.Index("ix_tasks_state", "state"),
     sa.Index("ix_tasks_ended", "ended", "task_id"),
@@ -54,6 +55,7 @@ sessions = sa.Table(
     sa.Column("moves", sa.Integer, nullable=False),
     sa.Column("result", sa.JSON(none_as_null=True)),
     sa.Column("result_path", sa.Text),
+    sa.Column("first_prompt", sa.Text),
     # A sample has one attempt that counts, whatever the program does.
     sa.Index(
         "one_current_attempt",

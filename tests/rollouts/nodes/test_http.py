@@ -4,76 +4,28 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from nemo_gym_polar.engines.factory import make_engine
-from nemo_gym_polar.gateway import Gateway, GatewaySettings, serve
 from nemo_gym_polar.rollouts.errors import RolloutError
-from nemo_gym_polar.rollouts.hosting.local import NodeBox
-from nemo_gym_polar.rollouts.hosting.node import node_app
-from nemo_gym_polar.rollouts.hosting.settings import HostSettings
 from nemo_gym_polar.rollouts.nodes.base import Assignment, NodeBusyError, NodeError, Report
 from nemo_gym_polar.rollouts.nodes.http import HttpNode, make_client
 from nemo_gym_polar.rollouts.nodes.local import LocalNode
-from nemo_gym_polar.rollouts.nodes.weights import GatewayWeights
-from nemo_gym_polar.rollouts.settings import RolloutSettings
 from nemo_gym_polar.rollouts.task import SessionStatus
 from tests.support.fake_engine import FakeEngine
-from tests.support.gateways import engine_settings
+from tests.support.far_node import TOKEN, Pair, paired
 from tests.support.rollouts import task
-
-TOKEN = SecretStr("hush-hush")
-
-
-class Pair:
-    """A node here, and the same one over the wire."""
-
-    def __init__(self, here: LocalNode, there: HttpNode, url: str, client: aiohttp.ClientSession) -> None:
-        self.here, self.there, self.url, self.client = here, there, url, client
-
-    async def ended(self, name: str) -> Report:
-        async with asyncio.timeout(30):
-            cursor = 0
-            while True:
-                for report in await self.there.reports(cursor, 5.0):
-                    cursor = report.cursor
-                    if report.session_id == name and report.status.final:
-                        return report
-
-    async def call(self, method: str, path: str, **options: Any) -> tuple[int, Any]:
-        async with self.client.request(method, self.url + path, **options) as reply:
-            return reply.status, await reply.json()
 
 
 @pytest.fixture
 async def pair(engine: FakeEngine, tmp_path: Path) -> AsyncIterator[Pair]:
     async with paired(engine, tmp_path) as made:
         yield made
-
-
-@contextlib.asynccontextmanager
-async def paired(engine: FakeEngine, directory: Path, kind: type[LocalNode] = LocalNode) -> AsyncIterator[Pair]:
-    (directory / "journals").mkdir()
-    settings = HostSettings(directory=directory, token=TOKEN)
-    box = NodeBox()
-    async with Gateway(
-        make_engine(engine_settings(engine)), GatewaySettings(journals=directory / "journals")
-    ) as gateway:
-        app = node_app(gateway, box, settings)
-        async with serve(gateway, uds=directory / "gateway.sock", app=app) as server, make_client(TOKEN) as client:
-            limits = RolloutSettings(directory=directory)
-            box.node = kind("far", gateway, server, limits, weights=GatewayWeights(gateway))
-            yield Pair(box.node, HttpNode("far", server.url, client), server.url, client)
-            await box.node.close()
 
 
 async def test_a_session_over_the_wire_is_the_session(pair: Pair) -> None:
