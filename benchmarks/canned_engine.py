@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from listening import listen
+from listening import engine, listen
 
 
 class CannedEngine:
@@ -48,11 +48,9 @@ class CannedEngine:
 
 
 async def main() -> None:
-    engine = CannedEngine(json.loads(await asyncio.to_thread(Path(sys.argv[1]).read_text)))
-    app = web.Application(client_max_size=1 << 30)
-    app.router.add_post("/inference/v1/generate", engine.generate)
-    app.router.add_post("/v1/chat/completions", engine.chat)
-    app.router.add_get("/v1/models", lambda _: web.json_response({"data": []}))
+    canned = CannedEngine(json.loads(await asyncio.to_thread(Path(sys.argv[1]).read_text)))
+    app = engine(canned.generate)
+    app.router.add_post("/v1/chat/completions", canned.chat)
     await listen(app)
 
 

@@ -5,8 +5,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+
+
+def engine(generate: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> web.Application:
+    """One that takes tokens, of one model."""
+    app = web.Application(client_max_size=1 << 30)
+    app.router.add_post("/inference/v1/generate", generate)
+    app.router.add_get("/v1/models", _models)
+    return app
+
+
+async def _models(_: web.Request) -> web.Response:
+    return web.json_response({"data": []})
 
 
 async def listen(app: web.Application) -> None:

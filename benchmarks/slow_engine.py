@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from aiohttp import web
-from listening import listen
+from listening import engine, listen
 from stage_costs import Tail
 from tokenizers import Tokenizer
 
@@ -57,11 +57,9 @@ class Engine:
 async def main() -> None:
     directory, places, median, sigma, scale = sys.argv[1:]
     tokenizer = Tokenizer.from_file(str(Path(directory) / "tokenizer.json"))
-    engine = Engine(tokenizer, int(places), Tail(float(median), float(sigma)), float(scale))
-    app = web.Application(client_max_size=1 << 30)
-    app.router.add_post("/inference/v1/generate", engine.generate)
-    app.router.add_get("/busy", engine.busy)
-    app.router.add_get("/v1/models", lambda _: web.json_response({"data": []}))
+    slow = Engine(tokenizer, int(places), Tail(float(median), float(sigma)), float(scale))
+    app = engine(slow.generate)
+    app.router.add_get("/busy", slow.busy)
     await listen(app)
 
 

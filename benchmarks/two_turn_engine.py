@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from aiohttp import web
-from listening import listen
+from listening import engine, listen
 from tokenizers import Tokenizer
 
 CALL = "<tool_call>\n<function=bash>\n<parameter=command>\necho hi > hello.txt\n</parameter>\n</function>\n</tool_call>"
@@ -41,10 +41,7 @@ def reply(ids: list[int]) -> bytes:
 
 async def main() -> None:
     path = str(Path(sys.argv[1]) / "tokenizer.json")
-    app = web.Application(client_max_size=1 << 30)
-    app.router.add_post("/inference/v1/generate", TwoTurns(Tokenizer.from_file(path)).generate)
-    app.router.add_get("/v1/models", lambda _: web.json_response({"data": []}))
-    await listen(app)
+    await listen(engine(TwoTurns(Tokenizer.from_file(path)).generate))
 
 
 if __name__ == "__main__":
