@@ -57,6 +57,7 @@ ELSEWHERE: Mapping[str, str] = {
     "traces": "give --directory",
 }
 CALLBACK_KEY = "POLAR_CALLBACK_KEY"
+OWN = "local"  # what the node in the service's process is called unless told otherwise
 
 
 def serve(config: str | None, overrides: Sequence[str], options: Mapping[str, Any]) -> None:
@@ -93,11 +94,14 @@ def read_settings(config: str | None, overrides: Sequence[str], options: Mapping
     if values.get("engine", {}).get("model"):
         values.setdefault("gateway", {}).setdefault("models", [values["engine"]["model"]])
     try:
-        return HostSettings.model_validate(values)
+        settings = HostSettings.model_validate(values)
     except ValidationError as error:
         strange = [".".join(map(str, one["loc"])) for one in error.errors() if one["type"] == "extra_forbidden"]
         unknown = [unknown_key(composed, key) for key in strange]
         raise UsageError("; ".join(unknown or invalid_fields(error))) from error
+    if settings.join and settings.node.node_id == OWN:
+        raise UsageError(f"node.node_id={OWN!r} is the service's own node; name this one with --node-id")
+    return settings
 
 
 def find(config: str | None) -> Path:

@@ -48,7 +48,9 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
 
 def test_where_a_node_listens(tmp_path: Path) -> None:
     options = {"join": "http://s:1", "engine": ["http://e:1"], "mode": "chat", "host": "127.0.0.2", "port": 7}
-    settings = read_settings(None, [], options)
+    with pytest.raises(UsageError, match="name this one with --node-id"):
+        read_settings(None, [], options)
+    settings = read_settings(None, [], {**options, "node_id": "far"})
     assert (settings.node.host, settings.node.port, settings.api.port) == ("127.0.0.2", 7, 8080)
 
 

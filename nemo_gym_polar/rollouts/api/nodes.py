@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from nemo_gym_polar.rollouts.api.answers import answer
 from nemo_gym_polar.rollouts.api.shapes import Accepted, Detail, NodeShape
 from nemo_gym_polar.rollouts.api.views import node_view
-from nemo_gym_polar.rollouts.control.coordinator import Coordinator
-from nemo_gym_polar.rollouts.control.errors import UnknownNodeError
+from nemo_gym_polar.rollouts.control.coordinator import LOCAL, Coordinator
+from nemo_gym_polar.rollouts.control.errors import NodeConflictError, UnknownNodeError
 from nemo_gym_polar.rollouts.control.records import NodeRecord
 from nemo_gym_polar.rollouts.nodes.base import Node
 
@@ -61,6 +61,7 @@ class CallbackResult(BaseModel):
     status: str
 
 
+TAKEN: dict[int | str, dict[str, Any]] = {409: {"model": Detail, "description": "the id is the service's own node's"}}
 UNREACHABLE: dict[int | str, dict[str, Any]] = {502: {"model": Detail, "description": "the node did not answer"}}
 
 
@@ -74,9 +75,11 @@ def make_router(control: Coordinator, connect: Callable[[str, str], Node]) -> AP
                 return node
         raise UnknownNodeError(f"there is no node {node_id!r}; register it first")
 
-    @router.post("/nodes/register", response_model=NodeShape)
+    @router.post("/nodes/register", response_model=NodeShape, responses=TAKEN)
     async def register(asked: Registration) -> Response:
-        """Take a node in; one with the same id takes the other's place."""
+        """Take a node in; one with the same id takes the other's place, but not the place of the service's own node."""
+        if any(node.node_id == asked.node_id and node.kind == LOCAL for node in control.nodes()):
+            raise NodeConflictError(f"node_id={asked.node_id!r} is the service's own node; give this one another id")
         about = asked.model_dump(exclude={"node_id", "gateway_url"})
         node = connect(asked.node_id, asked.gateway_url)
         return answer(node_view(await control.add_node(node, kind=KIND, url=asked.gateway_url, metadata=about)))

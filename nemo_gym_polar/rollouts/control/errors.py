@@ -13,6 +13,10 @@ class TaskConflictError(ControlError):
     """The task id is taken: by other content, or by a task that was cancelled."""
 
 
+class NodeConflictError(ControlError):
+    """The node id is the service's own node's."""
+
+
 class UnknownTaskError(ControlError, LookupError):
     """No task has this id."""
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from nemo_gym_polar.rollouts.control.coordinator import LOCAL
 from tests.support.control_api import Desk, desk, task
+from tests.support.simulated_node import SimulatedNode
 
 NODE = {
     "node_id": "far",
@@ -37,6 +39,15 @@ async def test_a_node_registers_as_the_reference_systems_do(at: Desk) -> None:
 async def test_a_heartbeat_of_a_stranger_tells_it_to_register(at: Desk) -> None:
     code, said = await at.call("POST", "/nodes/nobody/heartbeat", json={})
     assert (code, said["detail"]) == (404, "there is no node 'nobody'; register it first")
+
+
+async def test_a_stranger_does_not_take_the_place_of_the_services_own_node(at: Desk) -> None:
+    own = SimulatedNode("own")
+    await at.control.add_node(own, kind=LOCAL)
+    code, said = await at.call("POST", "/nodes/register", json={**NODE, "node_id": "own"})
+    assert (code, said["detail"]) == (409, "node_id='own' is the service's own node; give this one another id")
+    assert (await at.call("GET", "/nodes/own"))[1]["kind"] == LOCAL
+    assert not at.joined
 
 
 async def test_drain_and_remove(at: Desk) -> None:
