@@ -65,7 +65,7 @@ async def test_a_resume_in_the_middle_of_a_pause_ends_it(stand: Bench) -> None:
     call = asyncio.create_task(stand.post(session, chat(user("hi"))))
     await until(lambda: stand.engine.running == 1)
     pausing = asyncio.create_task(stand.gateway.pause(5))
-    await asyncio.sleep(0.05)
+    await until(lambda: stand.gateway.weights.paused)
     stand.gateway.resume()
     with pytest.raises(NotDrainedError, match="was resumed while it waited"):
         await pausing

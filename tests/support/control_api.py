@@ -21,6 +21,7 @@ from nemo_gym_polar.rollouts.listening import listening
 from nemo_gym_polar.rollouts.nodes.base import Node
 from nemo_gym_polar.rollouts.store.store import Store
 from tests.support.simulated_node import SimulatedNode
+from tests.support.waiting import until
 
 TOKEN = "hush-hush"
 
@@ -38,6 +39,10 @@ class Desk:
     async def call(self, method: str, path: str, **options: Any) -> tuple[int, Any]:
         async with self.client.request(method, self.url + path, **options) as reply:
             return reply.status, await reply.json()
+
+    async def started(self, count: int) -> None:
+        """Once its node has begun so many sessions."""
+        await until(lambda: len(self.node.started) >= count)
 
 
 @contextlib.asynccontextmanager

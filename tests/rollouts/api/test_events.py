@@ -39,11 +39,7 @@ async def read(
 
 async def test_no_gap_and_nothing_twice_over_reconnections(at: Desk) -> None:
     await at.call("POST", "/rollout/task/submit", json=task(num_samples=3))
-    async with asyncio.timeout(10):
-        while True:
-            if len(at.node.started) == 3:
-                break
-            await asyncio.sleep(0.01)
+    await at.started(3)
     for work in list(at.node.started):
         at.node.end(work.session_id)
     whole = await read(at, until="task.completed")

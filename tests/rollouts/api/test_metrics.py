@@ -53,7 +53,7 @@ async def test_before_anything_happened(at: Desk) -> None:
 
 async def test_sessions_on_their_way(at: Desk) -> None:
     await at.call("POST", "/rollout/task/submit", json=task(num_samples=6, dispatch_priority=7))
-    await until(lambda: len(at.node.started) == 4)
+    await at.started(4)
     found = await scraped(at)
     assert (found["sessions QUEUED"], found["waiting_sessions 7"], found["placed_sessions n1"]) == (6, 2, 4)
     assert (found["node_capacity n1"], found["tasks running"], found["events_total session.placed"]) == (4, 1, 4)
@@ -63,7 +63,7 @@ async def test_sessions_on_their_way(at: Desk) -> None:
 
 async def test_what_ended_and_what_is_kept(at: Desk) -> None:
     await at.call("POST", "/rollout/task/submit", json=task(num_samples=2))
-    await until(lambda: len(at.node.started) == 2)
+    await at.started(2)
     for work, status in zip(list(at.node.started), (SessionStatus.COMPLETED, SessionStatus.TIMEOUT), strict=True):
         at.node.end(work.session_id, status)
     found = await becomes(at, tasks__completed=1, kept_sessions__COMPLETED=1, kept_sessions__TIMEOUT=1)
@@ -76,7 +76,7 @@ async def test_what_ended_and_what_is_kept(at: Desk) -> None:
 async def test_a_lost_node(tmp_path: Path) -> None:
     async with desk(tmp_path, lost_sessions="report") as at:
         await at.call("POST", "/rollout/task/submit", json=task())
-        await until(lambda: len(at.node.started) == 1)
+        await at.started(1)
         at.node.dead = True
         await becomes(at, **{"events_total__node.lost": 1, "nodes__ready": 0})
 
@@ -89,7 +89,7 @@ async def test_callbacks_that_fail(tmp_path: Path) -> None:
         Delivery(at.control, quick, contents_of(at.control, traces=False)),
     ):
         await at.call("POST", "/rollout/task/submit", json=task(callback_url=target.url))
-        await until(lambda: len(at.node.started) == 1)
+        await at.started(1)
         at.node.end(at.node.started[0].session_id)
         found = await becomes(at, callbacks_retried=2)  # the session's and the task's
         assert (found["callbacks pending"], found["callbacks delivered"]) == (2, 0)
@@ -97,7 +97,7 @@ async def test_callbacks_that_fail(tmp_path: Path) -> None:
 
 async def test_a_store_that_can_not_be_read(at: Desk) -> None:
     await at.call("POST", "/rollout/task/submit", json=task(num_samples=6))
-    await until(lambda: len(at.node.started) == 4)
+    await at.started(4)
     await at.control.store.close()
     found = await scraped(at)
     assert (found["store_up"], found["sessions QUEUED"], found["nodes ready"]) == (0, 6, 1)

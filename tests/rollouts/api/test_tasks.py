@@ -15,14 +15,6 @@ from nemo_gym_polar.rollouts.task import SessionStatus
 from tests.support.control_api import Desk, desk, task
 
 
-async def started(at: Desk, count: int) -> None:
-    async with asyncio.timeout(10):
-        while True:
-            if len(at.node.started) >= count:
-                return
-            await asyncio.sleep(0.01)
-
-
 async def until(at: Desk, path: str, field: str, value: Any) -> Any:
     async with asyncio.timeout(10):
         while True:
@@ -35,7 +27,7 @@ async def until(at: Desk, path: str, field: str, value: Any) -> Any:
 async def test_a_task_from_submission_to_its_end(at: Desk) -> None:
     code, made = await at.call("POST", "/rollout/task/submit", json=task(num_samples=2))
     assert (code, made) == (200, {"task_id": "one", "status": "running", "total_sessions": 2})
-    await started(at, 2)
+    await at.started(2)
     code, seen = await at.call("GET", "/rollout/task/one")
     assert (seen["status"], seen["completed_sessions"], seen["results"]) == ("running", 0, [])
     first, second = (work.session_id for work in at.node.started)
@@ -56,7 +48,7 @@ async def test_a_task_from_submission_to_its_end(at: Desk) -> None:
 )
 async def test_live_sessions_have_the_reference_systems_names(at: Desk, status: str, name: str) -> None:
     await at.call("POST", "/rollout/task/submit", json=task())
-    await started(at, 1)
+    await at.started(1)
     at.node.move(at.node.started[0].session_id, SessionStatus(status))
     path = f"/sessions/{at.node.started[0].session_id}"
     found = await until(at, path, "state", status)
@@ -68,7 +60,7 @@ async def test_live_sessions_have_the_reference_systems_names(at: Desk, status: 
 async def test_the_same_task_again_is_the_same_task(at: Desk) -> None:
     assert (await at.call("POST", "/rollout/task/submit", json=task()))[0] == 200
     assert (await at.call("POST", "/rollout/task/submit", json=task(num_samples=1)))[0] == 200
-    await started(at, 1)
+    await at.started(1)
     code, said = await at.call("POST", "/rollout/task/submit", json=task(instruction="Other."))
     assert code == 409
     assert "other content" in said["detail"]
@@ -77,7 +69,7 @@ async def test_the_same_task_again_is_the_same_task(at: Desk) -> None:
 
 async def test_cancel(at: Desk) -> None:
     await at.call("POST", "/rollout/task/submit", json=task(num_samples=6))
-    await started(at, 4)
+    await at.started(4)
     assert (await at.call("DELETE", "/rollout/task/one"))[0] == 200
     done = await until(at, "/rollout/task/one", "status", "cancelled")
     assert {(one["status"], one["state"]) for one in done["results"]} == {("ERROR", "CANCELLED")}
@@ -95,7 +87,7 @@ async def test_cancel_before_it_comes(at: Desk) -> None:
 
 async def test_one_session_is_cancelled(at: Desk) -> None:
     await at.call("POST", "/rollout/task/submit", json=task(num_samples=2))
-    await started(at, 2)
+    await at.started(2)
     await at.call("DELETE", f"/sessions/{at.node.started[0].session_id}")
     at.node.end(at.node.started[1].session_id)
     done = await until(at, "/rollout/task/one", "status", "completed")
@@ -186,7 +178,7 @@ async def test_large_requests_are_refused(tmp_path: Path) -> None:
 async def test_back_pressure(tmp_path: Path) -> None:
     async with desk(tmp_path, max_waiting=2, capacity=1, retry_after=7.0) as at:
         assert (await at.call("POST", "/rollout/task/submit", json=task("one", num_samples=2)))[0] == 200
-        await started(at, 1)
+        await at.started(1)
         async with at.client.post(f"{at.url}/rollout/task/submit", json=task("two", num_samples=2)) as reply:
             assert (reply.status, reply.headers["Retry-After"]) == (429, "7")
             assert "submit again in 7 s" in (await reply.json())["detail"]
@@ -224,7 +216,7 @@ async def test_the_door(at: Desk, tmp_path: Path) -> None:
 
 async def test_status(at: Desk) -> None:
     await at.call("POST", "/rollout/task/submit", json=task(num_samples=6))
-    await started(at, 4)
+    await at.started(4)
     _, found = await at.call("GET", "/rollout/status")
     assert found["tasks"] == {"running": 1}
     assert sum(found["queue"].values()) == 2

@@ -44,11 +44,7 @@ async def client(at: Desk) -> AsyncIterator[RolloutClient]:
 
 
 async def end_all(at: Desk, count: int) -> None:
-    async with asyncio.timeout(10):
-        while True:
-            if len(at.node.started) >= count:
-                break
-            await asyncio.sleep(0.01)
+    await at.started(count)
     for name in list(at.node.running):
         at.node.end(name)
 
