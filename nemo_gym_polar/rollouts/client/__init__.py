@@ -5,6 +5,8 @@
 async with RolloutClient("http://127.0.0.1:8080", token) as client:
     await client.submit(TaskRequest(task_id="one", instruction="Fix the test.", num_samples=8))
     task = await client.wait("one")
+
+`SyncRolloutClient` is the same for programs that have no event loop.
 """
 
 from nemo_gym_polar.rollouts.client.client import RolloutClient
@@ -17,6 +19,7 @@ from nemo_gym_polar.rollouts.client.errors import (
     UnauthorizedError,
     UnreachableError,
 )
+from nemo_gym_polar.rollouts.client.sync import SyncRolloutClient
 
 __all__ = [
     "BusyError",
@@ -25,6 +28,7 @@ __all__ = [
     "RefusedError",
     "RolloutClient",
     "ServiceError",
+    "SyncRolloutClient",
     "UnauthorizedError",
     "UnreachableError",
 ]
