@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nemo_gym_polar.forest.builders import build
+from nemo_gym_polar.engines.scripted import tool_call
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.journal import recover
 from nemo_gym_polar.forest.turn import Edge, Status
@@ -20,26 +20,15 @@ from nemo_gym_polar.gateway.settings import SamplingProfile
 from nemo_gym_polar.harnesses.codex import PACKAGE, CodexHarness
 from nemo_gym_polar.rollouts.results import SessionResult
 from nemo_gym_polar.rollouts.task import AgentSpec, EvaluatorSpec, RuntimeSpec, SessionStatus, TaskRequest
+from tests.support.agents import MAKE, RESULT, answers, check_nothing_is_lost, decoded, edges, failing_once
 from tests.support.fake_engine import FakeEngine, Fault
 from tests.support.rollouts import Stand, stand
 
-MAKE = "echo hi > hello.txt"
 SUMMARY = "The folder was listed at length; what is left to do is to make the file hello.txt that was asked for."
 
 
-def call(tool: str, **arguments: str) -> str:
-    """What a policy writes to call `tool`."""
-    said = "".join(f"<parameter={name}>\n{value}\n</parameter>\n" for name, value in arguments.items())
-    return f"<tool_call>\n<function={tool}>\n{said}</function>\n</tool_call>"
-
-
 def shell(command: str) -> str:
-    return call("exec_command", cmd=command)
-
-
-def answers(*said: str) -> Callable[[str], str]:
-    """A policy that says one thing after the other, by how many results it has read; then that it is done."""
-    return lambda context: (*said, "Done.")[min(context.count("<tool_response>"), len(said))]
+    return tool_call("exec_command", {"cmd": command})
 
 
 def codex_task(**fields: Any) -> TaskRequest:
@@ -72,21 +61,8 @@ async def solve(bench: Stand, **fields: Any) -> tuple[SessionResult, Forest]:
     assert (session.status, session.error, session.reward) == (SessionStatus.COMPLETED, None, 1.0)
     (journal,) = bench.journals
     forest = recover(journal).forest
-    assert_nothing_is_orphaned(bench, forest)
+    check_nothing_is_lost(bench, forest)
     return session, forest
-
-
-def assert_nothing_is_orphaned(bench: Stand, forest: Forest) -> None:
-    """Every token that the engine sampled is in the forest as it was sampled, and trained on once or counted."""
-    served = [(one.context, one.sampled) for one in bench.engine.served]
-    kept = [turn for turn in forest.turns if turn.has_tokens]
-    assert [(forest.context(turn.index).tolist(), turn.sampled.tolist()) for turn in kept] == served
-    built = build(forest)
-    assert built.trained_tokens + sum(built.dropped.values()) == sum(len(turn.sampled) for turn in kept)
-
-
-def edges(forest: Forest) -> list[Edge]:
-    return [turn.edge for turn in forest.turns if turn.has_tokens]
 
 
 async def test_files_change_and_tokens_are_kept_in_one_chain(bench: Stand) -> None:
@@ -113,31 +89,16 @@ async def test_a_group_begins_with_one_prompt_that_tells_nothing_of_the_host(ben
     group = await bench.service.run(codex_task(num_samples=4))
     assert [session.reward for session in group.sessions] == [1.0] * 4
     assert group.first_prompt_mismatches == ()
-    tokenizer = bench.engine._tokenizer
-    assert tokenizer is not None
-    prompts = [tokenizer.decode(one.context, skip_special_tokens=False) for one in bench.engine.served]
-    firsts = {prompt for prompt in prompts if "<tool_response>" not in prompt}
-    assert len(firsts) == 1
+    prompts = [decoded(bench, one.context) for one in bench.engine.served]
+    (first,) = {prompt for prompt in prompts if RESULT not in prompt}
     for leak in (str(tmp_path), f"{Path.home()}/", str(PACKAGE.directory), "polar-", "imagegen"):
-        assert leak not in next(iter(firsts))
+        assert leak not in first
 
 
 @pytest.mark.parametrize(("fault", "late"), [("500", True), ("500", False), ("429", False)])
 async def test_a_fault_in_the_middle_is_asked_again(bench: Stand, fault: Fault, late: bool) -> None:
     """Early it has a status, late the stream breaks after its headers: Codex asks again either way."""
-    faults = [fault]
-
-    def script(context: str) -> str:
-        if "<tool_response>" not in context:
-            bench.engine.delay = 0.8 if late else 0.0
-            return shell(MAKE)
-        if faults:
-            bench.engine.faults.append(faults.pop())
-            return "Lost."
-        bench.engine.delay = 0.0
-        return "Done."
-
-    bench.engine.script = script
+    bench.engine.script = failing_once(bench, fault, late, shell(MAKE))
     _, forest = await solve(bench)
     assert edges(forest) == [Edge.ROOT, Edge.CONTINUE]
     assert [turn.status for turn in forest.turns] == [Status.KEPT, Status.FAILED, Status.KEPT]
@@ -146,15 +107,9 @@ async def test_a_fault_in_the_middle_is_asked_again(bench: Stand, fault: Fault, 
 
 async def test_a_stream_that_is_silent_is_given_up_and_asked_again(bench: Stand) -> None:
     bench.gateway.settings = bench.gateway.settings.model_copy(update={"keep_alive": 60.0})
-    bench.engine.delay = 3.0
-
+    bench.engine.faults.append("hang")
     bench.engine.script = answers(shell("ls"), shell(MAKE))
-    running = asyncio.create_task(solve(bench, settings={"idle_seconds": 0.7}))
-    async with asyncio.timeout(30):
-        while not bench.engine.aborted:  # noqa: ASYNC110  # the engine is another's, and tells nobody
-            await asyncio.sleep(0.05)
-    bench.engine.delay = 0.0
-    _, forest = await running
+    _, forest = await solve(bench, settings={"idle_seconds": 3.0})
     assert bench.engine.aborted == 1
     assert edges(forest) == [Edge.ROOT, Edge.CONTINUE, Edge.CONTINUE]
 
@@ -170,9 +125,13 @@ async def test_an_answer_that_was_cut_ends_codex_and_counts(bench: Stand) -> Non
 
 
 async def test_keep_alives_keep_codex_waiting(bench: Stand) -> None:
-    bench.engine.delay = 2.5
-    _, forest = await solve(bench, settings={"idle_seconds": 1.0, "retries": 0})
+    bench.engine.delay = 4.0
+    _, forest = await solve(bench, settings={"idle_seconds": 2.5, "retries": 0})
     assert edges(forest) == [Edge.ROOT, Edge.CONTINUE]
+
+
+def waiting(ids: list[str]) -> str:
+    return tool_call("multi_agent_v1__wait_agent", {"targets": json.dumps(ids[:1] or [""]), "timeout_ms": "20000"})
 
 
 async def test_a_sub_agent_is_labelled(bench: Stand) -> None:
@@ -180,8 +139,8 @@ async def test_a_sub_agent_is_labelled(bench: Stand) -> None:
         if "Create hello.txt" not in context:
             return answers(shell("ls"), "The folder has a README.")(context)
         ids = re.findall(r'"agent_id":"([0-9a-f-]+)"', context)
-        spawn = call("multi_agent_v1__spawn_agent", message="List the files of this folder.")
-        wait = call("multi_agent_v1__wait_agent", targets=f'["{ids[0] if ids else ""}"]', timeout_ms="20000")
+        spawn = tool_call("multi_agent_v1__spawn_agent", {"message": "List the files of this folder."})
+        wait = waiting(ids)
         return answers(spawn, wait, shell(MAKE))(context)
 
     bench.engine.script = script
@@ -197,8 +156,9 @@ async def test_an_agent_that_knows_the_history_is_labelled(bench: Stand) -> None
         if context.count("List the files of this folder.") > 1:
             return "The folder has a README."
         ids = re.findall(r'"agent_id":"([0-9a-f-]+)"', context)
-        spawn = call("multi_agent_v1__spawn_agent", message="List the files of this folder.", fork_context="true")
-        wait = call("multi_agent_v1__wait_agent", targets=f'["{ids[0] if ids else ""}"]', timeout_ms="20000")
+        task = {"message": "List the files of this folder.", "fork_context": "true"}
+        spawn = tool_call("multi_agent_v1__spawn_agent", task)
+        wait = waiting(ids)
         return answers(shell(MAKE), spawn, wait)(context)
 
     bench.engine.script = script
@@ -216,9 +176,14 @@ async def test_compaction_is_labelled(bench: Stand, summary: str) -> None:
 
 
 async def test_wrong_calls_are_told_and_broken_ones_are_seen(bench: Stand) -> None:
-    wrong = call("exec_command", command="ls")
-    said = [wrong, call("no_such_tool", x="1"), shell(MAKE), "Look:\n" + shell("ls").removesuffix("</tool_call>")]
-    bench.engine.script = lambda context: said[min(context.count("<tool_response>"), 3)]
+    wrong = tool_call("exec_command", {"command": "ls"})
+    said = [
+        wrong,
+        tool_call("no_such_tool", {"x": "1"}),
+        shell(MAKE),
+        "Look:\n" + shell("ls").removesuffix("</tool_call>"),
+    ]
+    bench.engine.script = lambda context: said[min(context.count(RESULT), 3)]
     _, forest = await solve(bench)
     assert edges(forest) == [Edge.ROOT] + [Edge.CONTINUE] * 3
     assert all(turn.drift is None for turn in forest.turns)

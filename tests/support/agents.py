@@ -99,11 +99,16 @@ class Solved:
 
     @property
     def edges(self) -> list[Edge]:
-        return [turn.edge for turn in self.forest.turns if turn.has_tokens]
+        return edges(self.forest)
 
     @property
     def traces(self) -> list[tuple[str, tuple[int, ...]]]:
         return [(trace.kind, trace.turns) for trace in self.session.traces]
+
+
+def edges(forest: Forest) -> list[Edge]:
+    """Of the calls that the engine answered."""
+    return [turn.edge for turn in forest.turns if turn.has_tokens]
 
 
 def check_nothing_is_lost(bench: Stand, forest: Forest) -> None:
