@@ -87,7 +87,7 @@ class Retention:
 
     async def __aenter__(self) -> Self:
         if self.settings.bounded:
-            self._loop = asyncio.create_task(self._forever())
+            self._loop = self.pruner.control.roster.spawn(self._forever())  # which tells if it breaks
         return self
 
     async def __aexit__(
