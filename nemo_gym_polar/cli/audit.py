@@ -81,6 +81,9 @@ def _show(reports: Sequence[Report], *, as_json: bool) -> None:
         print_table("sessions", map(_summary, reports))
         for report in reports:
             _print_findings(report)
+        sound = [report for report in reports if report.sound]
+        tokens = sum(report.trained for report in sound)
+        typer.echo(f"{len(sound)} of {len(reports)} sessions sound: {tokens} tokens to train on, each owned once")
 
 
 def _summary(report: Report) -> dict[str, Any]:

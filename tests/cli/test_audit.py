@@ -151,7 +151,9 @@ async def test_one_bad_journal_does_not_hide_the_others(tmp_path: Path) -> None:
     ended = run_command(tmp_path, "polar", "audit", "runs", "--json")
     assert ended.returncode == 1
     assert [(one["session"], one["sound"]) for one in json.loads(ended.stdout)] == [("s1", True), ("s2", False)]
-    assert "is not a journal" in run_command(tmp_path, "polar", "audit", "runs").stdout
+    table = run_command(tmp_path, "polar", "audit", "runs").stdout
+    assert "is not a journal" in table
+    assert table.splitlines()[-1] == "1 of 2 sessions sound: 9 tokens to train on, each owned once"
 
 
 async def test_a_tolerance_without_an_engine_is_refused(tmp_path: Path) -> None:
