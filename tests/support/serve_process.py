@@ -52,12 +52,12 @@ class ServeProcess:
                 *line, cwd=self.directory, env=environment, stdout=asyncio.subprocess.PIPE, stderr=log
             )
         assert self.process.stdout
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(180):
             said = (await self.process.stdout.readline()).decode()
         assert " on http" in said, said + self.log.read_text()
         self.url = said.partition(" on ")[2].split(";")[0].split(",")[0].strip()
 
-    async def stop(self, number: signal.Signals, seconds: float = 60.0) -> int | None:
+    async def stop(self, number: signal.Signals, seconds: float = 150.0) -> int | None:
         if self.process.returncode is None:
             self.process.send_signal(number)
             await asyncio.wait_for(self.process.wait(), seconds)

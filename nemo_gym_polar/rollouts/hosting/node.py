@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 from fastapi import APIRouter, Depends, FastAPI
 
@@ -26,12 +27,13 @@ async def serve_node(settings: HostSettings, say: Callable[[str], None] = print)
     """Until SIGINT or SIGTERM, and then until its sessions have ended, within bounds."""
     assert settings.engine and settings.join
     stop = Stop()
-    async with (
-        hosted_node(settings, settings.engine, lambda gateway, box: node_app(gateway, box, settings)) as hosted,
-        Membership(
-            settings.join, secret(settings), registration(hosted, settings), settings.node.heartbeat, stop.asked
-        ) as member,
-    ):
+    async with AsyncExitStack() as stack:
+        node = hosted_node(settings, settings.engine, lambda gateway, box: node_app(gateway, box, settings))
+        with stop.starting():
+            hosted = await stack.enter_async_context(node)
+        about, beat = registration(hosted, settings), settings.node.heartbeat
+        place = Membership(settings.join, secret(settings), about, beat, stop.asked)
+        member = await stack.enter_async_context(place)
         say(f"node {hosted.node.id} on {hosted.url}, for the service at {member.service}")
         await stop.asked.wait()
         await hosted.node.drain()

@@ -38,24 +38,25 @@ async def serve_service(settings: HostSettings, say: Callable[[str], None] = pri
     `StoreError`, `OSError` or `NodeError` for what keeps it from starting."""
     stop = Stop()
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(Store(settings.store_url))
-        hosted = None
-        if settings.engine and settings.ray is None:
-            hosted = await stack.enter_async_context(hosted_node(settings, settings.engine))
-        nodes = Nodes(await stack.enter_async_context(make_client(settings.token)))
-        cluster = await stack.enter_async_context(ray_cluster(settings)) if settings.ray is not None else None
-        nodes.cluster = cluster
-        control = Coordinator(store, settings.control_settings(), connect=nodes.find)
-        await stack.enter_async_context(control)
-        if hosted:
-            await control.add_node(hosted.node, kind=LOCAL, url=hosted.url, metadata=workers(settings))
-        if cluster:
-            await stack.enter_async_context(cluster.supply(control))
-        contents = contents_of(control, traces=settings.callbacks.traces)
-        await stack.enter_async_context(Delivery(control, settings.callbacks, contents))
-        await stack.enter_async_context(Retention(control, settings.retention))
-        app = make_app(control, settings.api, nodes.connect, settings.token)
-        url = await stack.enter_async_context(listening(app, settings.api.host, settings.api.port))
+        with stop.starting():
+            store = await stack.enter_async_context(Store(settings.store_url))
+            hosted = None
+            if settings.engine and settings.ray is None:
+                hosted = await stack.enter_async_context(hosted_node(settings, settings.engine))
+            nodes = Nodes(await stack.enter_async_context(make_client(settings.token)))
+            cluster = await stack.enter_async_context(ray_cluster(settings)) if settings.ray is not None else None
+            nodes.cluster = cluster
+            control = Coordinator(store, settings.control_settings(), connect=nodes.find)
+            await stack.enter_async_context(control)
+            if hosted:
+                await control.add_node(hosted.node, kind=LOCAL, url=hosted.url, metadata=workers(settings))
+            if cluster:
+                await stack.enter_async_context(cluster.supply(control))
+            contents = contents_of(control, traces=settings.callbacks.traces)
+            await stack.enter_async_context(Delivery(control, settings.callbacks, contents))
+            await stack.enter_async_context(Retention(control, settings.retention))
+            app = make_app(control, settings.api, nodes.connect, settings.token)
+            url = await stack.enter_async_context(listening(app, settings.api.host, settings.api.port))
         say(f"rollout service on {url}; its API is described at {url}/docs")
         await stop.asked.wait()
         if hosted:

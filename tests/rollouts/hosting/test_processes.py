@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from nemo_gym_polar.rollouts.api.shapes import SessionShape
 from nemo_gym_polar.rollouts.client import RolloutClient
@@ -21,7 +22,7 @@ from tests.support.fake_engine import FakeEngine
 from tests.support.rollouts import ASK_ONCE
 from tests.support.serve_process import TOKEN, ServeProcess, engine_options, write_task
 
-SERVICE = ("--service", "--port", "0", "--directory", "run", "node.shutdown_grace=20")
+SERVICE = ("--service", "--port", "0", "--directory", "run", "node.shutdown_grace=90")
 
 
 def task(command: str = ASK_ONCE, **fields: Any) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def said(results: Sequence[SessionShape]) -> None:
 
 
 async def running(client: RolloutClient, count: int) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while True:
             found = await client.sessions("one")
             if sum(one.state == "RUNNING" and one.current for one in found) == count:
@@ -62,7 +63,7 @@ async def running(client: RolloutClient, count: int) -> None:
 
 
 async def draining(client: RolloutClient) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while True:
             if [one.state for one in await client.nodes()] == ["draining"]:
                 return
@@ -72,7 +73,7 @@ async def draining(client: RolloutClient) -> None:
 async def test_one_machine_needs_nothing_else(engine: FakeEngine, tmp_path: Path) -> None:
     async with ServeProcess(tmp_path, *SERVICE, *engine_options(engine)) as service:
         path = write_task(tmp_path / "task.json", task(num_samples=3))
-        ended = await service.polar("submit", str(path), "--wait", "--timeout", "90", "--json")
+        ended = await service.polar("submit", str(path), "--wait", "--timeout", "180", "--json")
         assert ended.returncode == 0, ended.stderr
         told = json.loads(ended.stdout)
         assert (told["status"], told["usable_sessions"]) == ("completed", 3)
@@ -103,7 +104,7 @@ async def test_a_killed_service_goes_on_where_it_was(engine: FakeEngine, tmp_pat
             await client.submit(task(waiting(tmp_path), num_samples=3, **local))  # nothing new: it is known
             await running(client, 2)
             go.touch()
-            done = await client.wait("one", timeout=60)
+            done = await client.wait("one", timeout=180)
             attempts = await client.sessions("one")
         assert done.status is TaskState.COMPLETED
         assert sorted((one.sample, one.state) for one in done.results) == [(n, "COMPLETED") for n in range(3)]
@@ -127,7 +128,7 @@ async def test_a_node_elsewhere_outlives_its_service(engine: FakeEngine, tmp_pat
             async with again, RolloutClient(again.url, TOKEN) as client:
                 await running(client, 2)
                 go.touch()
-                done = await client.wait("one", timeout=60)
+                done = await client.wait("one", timeout=180)
                 assert [(one.attempt, one.state) for one in done.results] == [(1, "COMPLETED")] * 2
                 traces = [(await client.traces(one.session_id))[0] for one in done.results]
                 said(done.results)
@@ -135,7 +136,7 @@ async def test_a_node_elsewhere_outlives_its_service(engine: FakeEngine, tmp_pat
                 assert sorted(trace.token_ids.tolist() for trace in traces) == served
                 assert all(np.isfinite(trace.logprobs).all() for trace in traces)
                 assert await node.stop(signal.SIGTERM) == 0
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(180):
                     while True:
                         if not await client.nodes():
                             break
@@ -148,7 +149,7 @@ async def test_a_node_registers_with_a_service_that_never_knew_it(engine: FakeEn
         async with ServeProcess(tmp_path / "node", *join, *engine_options(engine)):
             other = ServeProcess(tmp_path / "other", "--service", "--port", service.port, "--directory", "run")
             await service.stop(signal.SIGKILL)
-            async with other, RolloutClient(other.url, TOKEN) as client, asyncio.timeout(30):
+            async with other, RolloutClient(other.url, TOKEN) as client, asyncio.timeout(180):
                 while True:
                     if [one.node_id for one in await client.nodes()] == ["far"]:
                         break
@@ -193,12 +194,36 @@ async def test_a_service_whose_own_node_was_removed_stops_well(engine: FakeEngin
         assert "Traceback" not in service.log.read_text()
 
 
+@pytest.mark.parametrize("kind", ["--service", "--join"])
+async def test_what_waits_for_its_engine_can_be_stopped(engine: FakeEngine, tmp_path: Path, kind: str) -> None:
+    asked = asyncio.Event()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await reader.read()  # and never answers
+        writer.close()
+
+    async with await asyncio.start_server(listen, "127.0.0.1", 0) as silent:
+        _, *options = engine_options(engine)
+        options[0] = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+        mode = SERVICE if kind == "--service" else ("--join", "http://127.0.0.1:9", "--node-id", "x", "--port", "0")
+        line = command_line("polar", "serve", *mode, "--engine", *options)
+        process = await asyncio.create_subprocess_exec(*line, cwd=tmp_path, stderr=asyncio.subprocess.PIPE)
+        assert process.stderr
+        async with asyncio.timeout(180):
+            await asked.wait()
+            process.terminate()
+            said = await process.stderr.read()
+            assert await process.wait() == 1
+    assert said.endswith(b"polar: error: told to stop before it had started\n")
+
+
 async def test_a_node_that_waits_for_its_service_can_be_stopped(engine: FakeEngine, tmp_path: Path) -> None:
     join = ("serve", "--join", "http://127.0.0.1:9", "--node-id", "x", "--port", "0", "--directory", "run")
     line = command_line("polar", *join, *engine_options(engine))
     process = await asyncio.create_subprocess_exec(*line, cwd=tmp_path, stderr=asyncio.subprocess.PIPE)
     assert process.stderr
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(180):
         while b"does not answer" not in await process.stderr.readline():
             pass
         process.terminate()
