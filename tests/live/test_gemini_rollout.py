@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from nemo_gym_polar.engines.scripted import tool_call
 from nemo_gym_polar.forest.builders import build
 from nemo_gym_polar.forest.forest import Forest
 from nemo_gym_polar.forest.journal import recover
@@ -19,24 +20,18 @@ from nemo_gym_polar.forest.turn import Cause, Edge, Status
 from nemo_gym_polar.harnesses.gemini_cli import PACKAGE, GeminiCliHarness
 from nemo_gym_polar.rollouts.results import SessionResult
 from nemo_gym_polar.rollouts.task import AgentSpec, EvaluatorSpec, RuntimeSpec, SessionStatus, TaskRequest
+from tests.support.agents import MAKE, RESULT, check_nothing_is_lost, decoded, edges
 from tests.support.fake_engine import FakeEngine, Fault
 from tests.support.gemini_visits import SECOND
 from tests.support.rollouts import Stand, stand
 
-MAKE = "echo hi > hello.txt"
 DATE = "Thursday, January 1, 2026"
 
 Opened = Callable[..., AbstractAsyncContextManager[Stand]]
 
 
-def call(tool: str, **arguments: str) -> str:
-    """What a policy writes to call `tool`."""
-    said = "".join(f"<parameter={name}>\n{value}\n</parameter>\n" for name, value in arguments.items())
-    return f"<tool_call>\n<function={tool}>\n{said}</function>\n</tool_call>"
-
-
 def shell(command: str) -> str:
-    return call("run_shell_command", command=command, description="Runs it")
+    return tool_call("run_shell_command", {"command": command, "description": "Runs it"})
 
 
 def answers(*said: str) -> Callable[[str], str]:
@@ -75,17 +70,8 @@ async def ran(bench: Stand, **fields: Any) -> tuple[SessionResult, Forest]:
 async def solve(bench: Stand, **fields: Any) -> Forest:
     session, forest = await ran(bench, **fields)
     assert (session.status, session.error, session.reward) == (SessionStatus.COMPLETED, None, 1.0)
-    assert_nothing_is_orphaned(bench, forest)
+    check_nothing_is_lost(bench, forest)
     return forest
-
-
-def assert_nothing_is_orphaned(bench: Stand, forest: Forest) -> None:
-    """Every token that the engine sampled is in the forest as it was sampled, and trained on once or counted."""
-    served = [(one.context, one.sampled) for one in bench.engine.served]
-    kept = [turn for turn in forest.turns if turn.has_tokens]
-    assert [(forest.context(turn.index).tolist(), turn.sampled.tolist()) for turn in kept] == served
-    built = build(forest)
-    assert built.trained_tokens + sum(built.dropped.values()) == sum(len(turn.sampled) for turn in kept)
 
 
 def assert_one_chain(bench: Stand, forest: Forest) -> None:
@@ -97,21 +83,16 @@ def assert_one_chain(bench: Stand, forest: Forest) -> None:
     assert trace.token_ids[trace.loss_mask].tolist() == [token for sampled in kept for token in sampled]
 
 
-def edges(forest: Forest) -> list[Edge]:
-    return [turn.edge for turn in forest.turns if turn.has_tokens]
-
-
-def decoded(bench: Stand, ids: list[int]) -> str:
-    tokenizer = bench.engine._tokenizer
-    assert tokenizer is not None
-    return tokenizer.decode(ids, skip_special_tokens=False)
-
-
 WORK = (
     "First I look.\n" + shell("ls -la"),
-    shell("printf 'a\u2028b \u00e9\\n' > odd.txt; cat odd.txt") + "\n" + call("read_file", file_path="README"),
-    call("write_file", file_path="/workspace/hello.txt", content="hi\n"),
-    call("replace", file_path="hello.txt", old_string="no such", new_string="x", instruction="Fix it", n="1.50"),
+    shell("printf 'a\u2028b \u00e9\\n' > odd.txt; cat odd.txt")
+    + "\n"
+    + tool_call("read_file", {"file_path": "README"}),
+    tool_call("write_file", {"file_path": "/workspace/hello.txt", "content": "hi\n"}),
+    tool_call(
+        "replace",
+        {"file_path": "hello.txt", "old_string": "no such", "new_string": "x", "instruction": "Fix it", "n": "1.50"},
+    ),
     "All that was asked for is done now,\u2028and this answer is long enough for several pieces.",
 )
 
@@ -155,7 +136,7 @@ async def test_a_fault_in_the_middle_is_asked_again(opened: Opened, fault: Fault
     async with opened() as bench:
 
         def script(context: str) -> str:
-            if "<tool_response>" not in context:
+            if RESULT not in context:
                 return shell(MAKE)
             if faults:
                 bench.engine.faults.append(faults.pop())
@@ -199,8 +180,8 @@ async def test_arguments_that_are_no_object_are_told_and_asked_again(opened: Ope
 
 async def test_a_sub_agent_is_labelled(opened: Opened) -> None:
     task = "Find out which files there are in this folder and make hello.txt."
-    inside = answers(shell(MAKE), call("complete_task", result='{"response": "Made."}'))
-    outside = answers(call("invoke_agent", agent_name="generalist", prompt=task))
+    inside = answers(shell(MAKE), tool_call("complete_task", {"result": '{"response": "Made."}'}))
+    outside = answers(tool_call("invoke_agent", {"agent_name": "generalist", "prompt": task}))
     async with opened() as bench:
         bench.engine.script = lambda context: (inside if '"name": "complete_task"' in context else outside)(context)
         forest = await solve(bench)
@@ -213,7 +194,7 @@ async def test_commands_see_neither_key_nor_address(opened: Opened) -> None:
     async with opened() as bench:
         bench.engine.script = answers(shell(f"env; id -un; {MAKE}"), shell("cat README"))
         await solve(bench, settings={"env": {"MINE": "here"}})
-        seen = decoded(bench, bench.engine.served[1].context).split("<tool_response>")[1]
+        seen = decoded(bench, bench.engine.served[1].context).split(RESULT)[1]
         assert "MINE=here" in seen and "\nagent\n" in seen
         assert "GEMINI_API_KEY" not in seen and "/s/" not in seen
 
@@ -252,8 +233,8 @@ async def test_a_summary_takes_the_place_of_what_went_before(opened: Opened) -> 
             return summary
         first, _, second = context.partition(SECOND)
         if second:
-            return "Done." if "<tool_response>" in second else shell("echo bye > bye.txt")
-        done = first.count("<tool_response>")
+            return "Done." if RESULT in second else shell("echo bye > bye.txt")
+        done = first.count(RESULT)
         return (shell("seq 1 2500"), shell("seq 1 2500"), shell(MAKE), "Done.")[min(done, 3)]
 
     async with opened() as bench:
