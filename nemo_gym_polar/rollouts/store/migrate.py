@@ -17,9 +17,7 @@ from nemo_gym_polar.rollouts.store.errors import StoreError
 
 def migrate(connection: Connection) -> None:
     """Raises `StoreError` for a store that a newer version has written."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
-    config.attributes["connection"] = connection
+    config = make_config(connection)
     script = ScriptDirectory.from_config(config)
     found = MigrationContext.configure(connection).get_current_revision()
     known = {revision.revision for revision in script.walk_revisions()}
@@ -30,3 +28,11 @@ def migrate(connection: Connection) -> None:
         )
     if found != script.get_current_head():
         command.upgrade(config, "head")
+
+
+def make_config(connection: Connection) -> Config:
+    """For Alembic's commands."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config

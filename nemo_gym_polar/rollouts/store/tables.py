@@ -67,6 +67,7 @@ sessions = sa.Table(
     ),
     sa.Index("ix_sessions_status", "status"),
     sa.Index("ix_sessions_task_id", "task_id"),
+    sa.Index("ix_sessions_current", "current", "status"),  # counted at every scrape: rows are large
 )
 
 events = sa.Table(
