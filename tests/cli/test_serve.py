@@ -43,7 +43,7 @@ async def start(directory: Path, *arguments: str) -> Process:
 async def said(process: Process, label: str) -> str:
     """The rest of the line that begins with `label`."""
     assert process.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         async for line in process.stdout:
             if line.decode().startswith(label):
                 return line.decode().removeprefix(label).strip()
@@ -60,7 +60,7 @@ async def test_records_one_session_until_interrupted(engine: FakeEngine, tmp_pat
     ):
         assert (await reply.json())["choices"][0]["message"]["content"] == "Done."
     process.send_signal(signal.SIGINT)
-    stdout, stderr = await asyncio.wait_for(process.communicate(), 30)
+    stdout, stderr = await asyncio.wait_for(process.communicate(), 90)
     assert process.returncode == 0
     (logged,) = stderr.decode().splitlines()
     assert logged.startswith('certificate {"tokenizer":')
@@ -81,7 +81,7 @@ async def test_another_kind_of_engine_with_a_helper_beside_it(tmp_path: Path) ->
                 async with client.post(f"{base}/v1/chat/completions", json={**QUESTION, "model": model}) as reply:
                     assert (await reply.json())["choices"][0]["message"]["content"] == words
         process.send_signal(signal.SIGINT)
-        stdout, _ = await asyncio.wait_for(process.communicate(), 30)
+        stdout, _ = await asyncio.wait_for(process.communicate(), 90)
     assert "1 turns" in stdout.decode()
     assert [served.path for served in engine.served] == ["/generate"]
 
@@ -95,7 +95,7 @@ async def test_makes_sessions_with_an_admin_token(engine: FakeEngine, tmp_path: 
         async with client.delete(f"{url}/sessions/one") as reply:
             assert (await reply.json())["turns"] == 0
     process.send_signal(signal.SIGTERM)
-    assert await asyncio.wait_for(process.wait(), 30) == 0
+    assert await asyncio.wait_for(process.wait(), 90) == 0
 
 
 async def test_a_taken_port_is_one_line(engine: FakeEngine, tmp_path: Path) -> None:

@@ -115,9 +115,9 @@ async def test_a_fault_in_the_middle_is_asked_again(bench: Stand, fault: Fault, 
 async def test_a_stream_that_is_silent_is_given_up_and_asked_again(bench: Stand) -> None:
     """The harness retries while nothing is wrong with the engine but its pace."""
     bench.gateway.settings = bench.gateway.settings.model_copy(update={"keep_alive": 60.0, "header_grace": 60.0})
-    bench.engine.delay = 30.0
-    running = asyncio.create_task(BARE.solve(bench, settings={"env": {"API_TIMEOUT_MS": "2000"}}))
-    async with asyncio.timeout(30):
+    bench.engine.delay = 3600.0
+    running = asyncio.create_task(BARE.solve(bench, settings={"env": {"API_TIMEOUT_MS": "6000"}}))
+    async with asyncio.timeout(120):
         while not bench.engine.aborted:  # noqa: ASYNC110  # the engine is another's, and tells nobody
             await asyncio.sleep(0.05)
     bench.engine.delay = 0.0

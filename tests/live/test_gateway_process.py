@@ -82,7 +82,7 @@ async def test_without_a_token_there_is_one_session(engine: FakeEngine, tmp_path
         ) as response:
             assert response.status == 200
         gateway.process.send_signal(signal.SIGTERM)
-        out, _ = await asyncio.wait_for(gateway.process.communicate(), 10)
+        out, _ = await asyncio.wait_for(gateway.process.communicate(), 90)
         assert gateway.process.returncode == 0
     assert out.decode().startswith("1 turns, 3 tokens to train on: ")
     assert len(list((tmp_path / "traces").glob("*.jsonl"))) == 1

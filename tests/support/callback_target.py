@@ -63,7 +63,7 @@ class CallbackTarget:
         self.elsewhere += 1
         return web.Response()
 
-    async def heard(self, count: int, seconds: float = 15.0) -> list[Call]:
+    async def heard(self, count: int, seconds: float = 60.0) -> list[Call]:
         """Once so many calls have come."""
         async with asyncio.timeout(seconds):
             while True:

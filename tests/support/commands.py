@@ -26,6 +26,6 @@ def run_command(directory: Path, program: str, *arguments: str, **environment: s
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )

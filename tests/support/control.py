@@ -38,7 +38,7 @@ def a_task(task_id: str = "t", samples: int = 1, **fields: Any) -> TaskRequest:
     return TaskRequest(task_id=task_id, instruction="Do it.", num_samples=samples, **fields)
 
 
-async def until[T](condition: Callable[[], T | Awaitable[T]], within: float = 30.0) -> T:
+async def until[T](condition: Callable[[], T | Awaitable[T]], within: float = 60.0) -> T:
     """Wait for what is to become true; what it then is."""
     async with asyncio.timeout(within):
         while True:

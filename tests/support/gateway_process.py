@@ -35,7 +35,7 @@ async def running(settings: ServeSettings, *, stderr: int | None = None) -> Asyn
     )
     assert process.stdout is not None
     try:
-        first = (await asyncio.wait_for(process.stdout.readline(), 30)).decode().split()
+        first = (await asyncio.wait_for(process.stdout.readline(), 120)).decode().split()
         url = first[2].rstrip(";")
         if settings.admin_token:
             yield Running(process, url, "", "")
