@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
+
+from nemo_gym_polar.gateway.settings import GatewaySettings
+from nemo_gym_polar.rollouts.settings import RolloutSettings
 
 
 def checked(kind: type[BaseModel], placed: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -17,3 +21,8 @@ def checked(kind: type[BaseModel], placed: str, given: dict[str, Any]) -> dict[s
         raise ValueError(f"{placed} follows from directory: leave it out")
     kind.model_validate({**given, placed: Path()})
     return given
+
+
+Absolute = Annotated[Path, AfterValidator(Path.absolute)]
+GatewayFields = Annotated[dict[str, Any], AfterValidator(partial(checked, GatewaySettings, "journals"))]
+RolloutFields = Annotated[dict[str, Any], AfterValidator(partial(checked, RolloutSettings, "directory"))]

@@ -4,22 +4,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from nemo_gym_polar.engines.settings import EngineSettings
 from nemo_gym_polar.gateway.settings import GatewaySettings
 from nemo_gym_polar.rollouts.api.settings import ApiSettings, require_token
 from nemo_gym_polar.rollouts.callbacks.settings import CallbackSettings
 from nemo_gym_polar.rollouts.control.settings import ControlSettings
-from nemo_gym_polar.rollouts.placed import checked
+from nemo_gym_polar.rollouts.placed import Absolute, GatewayFields, RolloutFields, checked
 from nemo_gym_polar.rollouts.retention.settings import RetentionSettings
 from nemo_gym_polar.rollouts.settings import RolloutSettings
 
 ANYWHERE = ("0.0.0.0", "::")
 Seconds = Annotated[float, Field(gt=0)]
+ControlFields = Annotated[dict[str, Any], AfterValidator(partial(checked, ControlSettings, "directory"))]
 
 
 class NodeOptions(BaseModel):
@@ -55,44 +57,24 @@ class HostSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    directory: Annotated[Path, Field(validate_default=True)] = Path("polar")
+    directory: Annotated[Absolute, Field(validate_default=True)] = Path("polar")
     store: str | None = None
     token: SecretStr | None = None
     join: str | None = None
     api: ApiSettings = ApiSettings()
     engine: EngineSettings | None = None
-    gateway: dict[str, Any] = {}
-    rollouts: dict[str, Any] = {}
+    gateway: GatewayFields = {}
+    rollouts: RolloutFields = {}
     node: NodeOptions = NodeOptions()
-    control: dict[str, Any] = {}
+    control: ControlFields = {}
     callbacks: CallbackSettings = CallbackSettings()
     retention: RetentionSettings = RetentionSettings()
     ray: dict[str, Any] | None = None
-
-    @field_validator("directory")
-    @classmethod
-    def _absolute(cls, directory: Path) -> Path:
-        return directory.absolute()
 
     @field_validator("engine", mode="before")
     @classmethod
     def _no_address_is_no_engine(cls, engine: Any) -> Any:
         return None if isinstance(engine, dict) and not engine.get("urls") else engine
-
-    @field_validator("gateway")
-    @classmethod
-    def _gateway(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return checked(GatewaySettings, "journals", given)
-
-    @field_validator("rollouts")
-    @classmethod
-    def _rollouts(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return checked(RolloutSettings, "directory", given)
-
-    @field_validator("control")
-    @classmethod
-    def _control(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return checked(ControlSettings, "directory", given)
 
     @model_validator(mode="after")
     def _open_doors_need_a_token(self) -> HostSettings:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from nemo_gym_polar.engines.settings import EngineSettings
 from nemo_gym_polar.gateway.settings import GatewaySettings
-from nemo_gym_polar.rollouts.placed import checked
+from nemo_gym_polar.rollouts.placed import Absolute, GatewayFields, RolloutFields
 from nemo_gym_polar.rollouts.settings import RolloutSettings
 
 AUTO = "auto"
@@ -61,27 +61,11 @@ class NodeSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     engine: EngineSettings
-    directory: Path
-    gateway: dict[str, Any] = {}
-    rollouts: dict[str, Any] = {}
+    directory: Absolute  # a machine's own working directory is none of the caller's
+    gateway: GatewayFields = {}
+    rollouts: RolloutFields = {}
     port: Annotated[int, Field(ge=0, le=65535)] = 0
     abandoned_after: Seconds = 3600.0
-
-    @field_validator("directory")
-    @classmethod
-    def _absolute(cls, directory: Path) -> Path:
-        """A machine's own working directory is none of the caller's."""
-        return directory.absolute()
-
-    @field_validator("gateway")
-    @classmethod
-    def _gateway(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return checked(GatewaySettings, "journals", given)
-
-    @field_validator("rollouts")
-    @classmethod
-    def _rollouts(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return checked(RolloutSettings, "directory", given)
 
     def gateway_at(self, directory: Path) -> GatewaySettings:
         return GatewaySettings(**self.gateway, journals=directory / "journals")
