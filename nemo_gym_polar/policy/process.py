@@ -16,7 +16,7 @@ from typing import Literal
 from nemo_gym_polar.policy.refit import load_weights
 
 _ANNOUNCEMENT = "listening on "
-_SECONDS_TO_END = 5.0
+_SECONDS_TO_END = 30.0
 
 
 class EngineProcessError(Exception):

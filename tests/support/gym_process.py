@@ -35,9 +35,11 @@ class GymCommand:
     @property
     def environment(self) -> dict[str, str]:
         own = {MARK: self.mark, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "COLUMNS": "200"}
-        return {**os.environ, **own}
+        # Without compiled files, if there are none yet, each of Ray's processes takes thrice the time to start.
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return {**inherited, **own}
 
-    def run(self, *arguments: str, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, timeout: float = 300.0) -> subprocess.CompletedProcess[str]:
         """Runs to its end."""
         return subprocess.run(
             [str(self.venv / "bin" / "gym"), *arguments],
@@ -84,7 +86,7 @@ class GymCommand:
             head.stdin.close()
             head.wait(60)
 
-    def _head(self, directory: Path, attempts: int = 3) -> subprocess.Popen[str]:
+    def _head(self, directory: Path, attempts: int = 6) -> subprocess.Popen[str]:
         """Ray gives its own processes 30 seconds, which a busy machine may need a second time."""
         pipe = subprocess.PIPE
         for attempt in range(attempts):
