@@ -223,7 +223,7 @@ def left_behind(*marks: str) -> list[str]:
 
 
 async def becomes_empty(*marks: str) -> list[str]:
-    for _ in range(100):
+    for _ in range(300):
         if not (left := left_behind(*marks)):
             break
         await asyncio.sleep(0.2)

@@ -59,14 +59,15 @@ class Served:
 class FakeEngine:
     """`script` gets the decoded context and gives the answer's text; `faults` are used up one per call.
 
-    `delay` is in seconds, `version` the weights' name. With `generate` False there is only `/v1/completions`.
-    `page` is what Prometheus would read. Who calls
-    without the `key`, if there is one, is refused.
+    `delay` is in seconds, `version` the weights' name. Answers wait for `gate`, if there is one. With `generate` False
+    there is only `/v1/completions`. `page` is what Prometheus would read. Who calls without the `key`, if there is one,
+    is refused.
     """
 
     tokenizer_directory: Path
     script: Script = done
     delay: float = 0.0
+    gate: asyncio.Event | None = None
     version: str = "0"
     generate: bool = True
     page: str = ""
@@ -75,6 +76,7 @@ class FakeEngine:
     aborted: int = 0
     running: int = 0
     url: str = ""
+    host: str = "127.0.0.1"
     port: int = 0
     key: str | None = None
     _runner: web.AppRunner | None = None
@@ -88,7 +90,7 @@ class FakeEngine:
         self._add_routes(app.router)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        site = web.TCPSite(self._runner, self.host, self.port)
         await site.start()
         host, self.port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{self.port}"
@@ -184,6 +186,8 @@ class FakeEngine:
         self.running += 1
         try:
             await asyncio.sleep(3600 if self.faults and self.faults[0] == "hang" else self.delay)
+            if self.gate:
+                await self.gate.wait()
         except asyncio.CancelledError:
             self.aborted += 1
             if self.faults and self.faults[0] == "hang":

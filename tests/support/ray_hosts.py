@@ -28,7 +28,7 @@ QUIET = {
     "OMP_NUM_THREADS": "1",
 }
 MEMORY = 80_000_000
-ATTEMPTS = 3
+ATTEMPTS = 5
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ def cluster_process(directory: Path) -> Iterator[subprocess.Popen[str]]:
         (directory.parent / "errors").open("ab") as errors,
         subprocess.Popen(
             [sys.executable, "-m", "tests.support.ray_hosts"],
-            env={**os.environ, **QUIET, "RAY_TMPDIR": str(directory)},
+            env={**environment(), "RAY_TMPDIR": str(directory)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -98,6 +98,11 @@ def cluster_process(directory: Path) -> Iterator[subprocess.Popen[str]]:
         finally:
             process.stdin.close()
             process.wait(60)
+
+
+def environment() -> dict[str, str]:
+    """Ray's processes import much: without compiled files, if there are none yet, each takes thrice the time."""
+    return {**{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}, **QUIET}
 
 
 def patiently(start: Callable[[], Any]) -> Any:

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import ray
-
 from nemo_gym_polar.rollouts.control.coordinator import Coordinator
 from nemo_gym_polar.rollouts.control.records import NodeRecord, SessionRecord, TaskRecord
 from nemo_gym_polar.rollouts.control.settings import ControlSettings
 from nemo_gym_polar.rollouts.nodes import ray_machines
 from nemo_gym_polar.rollouts.nodes.ray_cluster import RayCluster
+from nemo_gym_polar.rollouts.nodes.ray_node import RayNode
 from nemo_gym_polar.rollouts.nodes.ray_settings import NodeSettings, RaySettings
 from nemo_gym_polar.rollouts.store.store import Store
 from tests.support.fake_engine import FakeEngine
@@ -70,10 +69,11 @@ class RayStand:
             yield control
 
     async def end(self) -> None:
-        """Kill what the services have left."""
-        async with ray_machines.connected(self.ray_settings()):
-            for name in await ray_machines.names():
-                ray.kill(ray.get_actor(name, self.namespace))
+        """End what the services have left, and wait for it: the machines have room for one node each."""
+        settings = self.ray_settings()
+        async with ray_machines.connected(settings):
+            left = [RayNode(name, await ray_machines.find(name, settings)) for name in await ray_machines.names()]
+            await asyncio.gather(*(node.close() for node in left))
 
 
 def ready(control: Coordinator) -> list[NodeRecord]:

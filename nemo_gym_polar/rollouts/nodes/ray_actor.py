@@ -92,6 +92,7 @@ class NodeActor:
         rollouts = settings.rollouts_at(directory)
         self._node = LocalNode(self.id, gateway, server, rollouts, weights=GatewayWeights(gateway))
         self._stack.push_async_callback(self._node.close)
+        self._heard = time.monotonic()  # to open may have taken longer than a silence may last
         self._watch = asyncio.create_task(self._until_abandoned(settings.abandoned_after))
         machine = ray.get_runtime_context().get_node_id()
         logger.info("node %s listens at %s", self.id, server.url)

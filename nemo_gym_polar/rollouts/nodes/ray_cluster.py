@@ -108,7 +108,9 @@ class RayCluster:
                 await self._add(control, node, about)
             if place.outdated:
                 logger.warning("node %s was started with other settings; it is drained and replaced", node.id)
-                await control.drain(node.id)
+                await node.drain()
+                with contextlib.suppress(UnknownNodeError):  # the control plane is still about to find it by its record
+                    await control.drain(node.id)
         except NodeError as error:
             logger.warning("node %s can't be taken over: %s", node.id, error)
         return None

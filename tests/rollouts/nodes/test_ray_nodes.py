@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -60,7 +61,7 @@ async def service(
 def shared(service: Shared) -> Iterator[Shared]:
     yield service
     service.engine.served.clear()
-    service.engine.script, service.engine.delay, service.engine.generate = done, 0.0, True
+    service.engine.script, service.engine.gate, service.engine.generate = done, None, True
 
 
 def names(control: Coordinator) -> set[str]:
@@ -72,6 +73,16 @@ def trained(directory: Path, task_id: str) -> list[list[int]]:
     lines = [orjson.loads(line) for path in directory.glob("traces/*.jsonl") for line in path.read_bytes().splitlines()]
     arrays = [(line["token_ids"], line["loss_mask"]) for line in lines if line["task_id"] == task_id]
     return sorted(np.array(ids)[np.array(mask) == 1].tolist() for ids, mask in arrays)
+
+
+def files(top: Path) -> dict[Path, bytes]:
+    """All that is below it; what goes away meanwhile is left out."""
+    found = {}
+    for path in (Path(directory, name) for directory, _, names in os.walk(top) for name in names):
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_file():
+                found[path] = path.read_bytes()
+    return found
 
 
 async def recorded(shared: Shared, task_id: str) -> list[list[Turn]]:
@@ -153,24 +164,26 @@ async def test_pause_and_resume_reach_every_node_and_stamp_the_version(shared: S
 async def test_an_update_in_flight_is_told_to_every_node(shared: Shared) -> None:
     """Generations that saw both weights are marked; none waits."""
     control, engine = shared.control, shared.engine
-    engine.generate, engine.delay = False, 3.0
+    engine.generate, engine.gate = False, asyncio.Event()
     await control.resume("7")
     await control.submit(task(backend="local", num_samples=4, task_id="in-flight"))
     await until(lambda: engine.running == 4)
     await control.resume("8")
+    engine.gate.set()
     await ended(control, "in-flight")
     turns = await recorded(shared, "in-flight")
     assert [[Flag.WEIGHTS_CHANGED in turn.flags for turn in session] for session in turns] == [[True]] * 4
 
 
 async def test_a_pause_that_takes_too_long_names_the_nodes(shared: Shared) -> None:
-    shared.engine.delay = 3.0
+    shared.engine.gate = asyncio.Event()
     await shared.control.submit(task(backend="local", num_samples=2, task_id="long"))
     await until(lambda: shared.engine.running == 2)
     with pytest.raises(NodeError) as caught:
         await shared.control.pause(0.2)
     assert all(node.node_id in str(caught.value) for node in shared.control.nodes())
     await shared.control.resume("8")
+    shared.engine.gate.set()
     assert (await ended(shared.control, "long")).usable_sessions == 2
 
 
@@ -183,8 +196,8 @@ async def test_secrets_reach_the_nodes_and_nothing_else(shared: Shared) -> None:
     mine = {os.getpid()}
     processes = [one.info for one in psutil.process_iter(["pid", "cmdline", "environ"]) if one.info["pid"] not in mine]
     assert SECRET not in repr(processes)
-    written = [path for top in (shared.hosts.directory, shared.directory) for path in top.rglob("*") if path.is_file()]
-    assert written and not [path for path in written if SECRET.encode() in path.read_bytes()]
+    written = {**files(shared.hosts.directory), **files(shared.directory)}
+    assert written and not [path for path, content in written.items() if SECRET.encode() in content]
 
 
 async def test_a_killed_node_is_known_as_lost_retried_elsewhere_and_replaced(shared: Shared) -> None:
