@@ -23,7 +23,7 @@ def read_pressure(page: str) -> float | None:
     try:
         families = text_string_to_metric_families(page)
         found = {family.name: [sample.value for sample in family.samples] for family in families}
-    except ValueError:
+    except (ValueError, IndexError):  # the parser raises either for what is no such page
         return None
     used = [value for name in CACHE for value in found.get(name, ())]
     if any(value > 0 for name in WAITING for value in found.get(name, ())):

@@ -40,6 +40,8 @@ SGLANG_PAGE = 'sglang:token_usage{model_name="m"} 0.3\nsglang:num_queue_reqs{mod
         ("", None),
         ("<html>Not here</html>", None),
         ('vllm:kv_cache_usage_perc{model_name="m" 0.4', None),
+        (" {, =P}", None),
+        ('{"', None),
     ],
 )
 def test_pages(page: str, pressure: float | None) -> None:
