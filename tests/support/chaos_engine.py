@@ -3,7 +3,7 @@
 """The scripted engine as a process that can be killed: every answer is another one, and is written down before it
 leaves. It takes its time, now and then much of it.
 
-python -m tests.support.chaos_engine TOKENIZER PORT NAME LOG
+python -m tests.support.chaos_engine TOKENIZER PORT NAME LOG HOST
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import itertools
 import random
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,9 @@ SLOW, EVERY = 3.0, 17  # one answer in so many takes that long
 class ChaosEngine(FakeEngine):
     """`log` has one line for each answer. The delays follow from the name."""
 
-    def __init__(self, tokenizer: Path, port: int, name: str, log: Path) -> None:
+    def __init__(self, tokenizer: Path, port: int, name: str, log: Path, host: str = "127.0.0.1") -> None:
         numbers = itertools.count(1)
-        super().__init__(tokenizer, script=lambda _: f"Answer {name} {next(numbers)}.", port=port)
+        super().__init__(tokenizer, script=lambda _: f"Answer {name} {next(numbers)}.", host=host, port=port)
         self.log = log
         self.chance = random.Random(name)
 
@@ -46,10 +46,18 @@ class ChaosEngine(FakeEngine):
 @contextlib.asynccontextmanager
 async def chaos_engine(tokenizer: Path, name: str, log: Path, port: int = 0) -> AsyncIterator[tuple[Process, str]]:
     """The process and its URL."""
-    words = (str(tokenizer), str(port), name, str(log))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.support.chaos_engine", *words, stdin=PIPE, stdout=PIPE
-    )
+    async with started(engine_command(tokenizer, name, log, port)) as made:
+        yield made
+
+
+def engine_command(tokenizer: Path, name: str, log: Path, port: int = 0, host: str = "127.0.0.1") -> list[str]:
+    return [sys.executable, "-m", "tests.support.chaos_engine", str(tokenizer), str(port), name, str(log), host]
+
+
+@contextlib.asynccontextmanager
+async def started(command: Sequence[str]) -> AsyncIterator[tuple[Process, str]]:
+    """The process and its URL; it ends when its stdin closes, too."""
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
     assert process.stdout
     try:
         yield process, (await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip()
@@ -59,11 +67,11 @@ async def chaos_engine(tokenizer: Path, name: str, log: Path, port: int = 0) -> 
         await process.communicate()
 
 
-async def main(tokenizer: str, port: str, name: str, log: str) -> None:
-    async with ChaosEngine(Path(tokenizer), int(port), name, Path(log)) as engine:
+async def main(tokenizer: str, port: str, name: str, log: str, host: str) -> None:
+    async with ChaosEngine(Path(tokenizer), int(port), name, Path(log), host) as engine:
         print(engine.url, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:5]))
+    asyncio.run(main(*sys.argv[1:6]))

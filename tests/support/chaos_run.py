@@ -51,10 +51,15 @@ Tokens = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """`directory` is the service's, with the nodes' below it; `log` what the engines wrote."""
+    """`directory` is the service's, `log` what the engines wrote. Nodes write below `disks`, or else below it, too."""
 
     directory: Path
     log: Path
+    disks: tuple[Path, ...] = ()
+
+    def found(self, pattern: str) -> list[Path]:
+        """Files in the directories of nodes."""
+        return [path for disk in self.disks or (self.directory,) for path in disk.glob(f"nodes/*/{pattern}")]
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         with sqlite3.connect(f"file:{self.directory / 'polar.db'}?mode=ro", uri=True, timeout=10) as database:
@@ -83,7 +88,7 @@ class Record:
         return f"{dict(counting)}; {lost} attempts were lost and made again; {dict(errors)}"
 
     def journal(self, session_id: str) -> Path | None:
-        found = list(self.directory.glob(f"nodes/*/journals/{session_id}.journal"))
+        found = self.found(f"journals/{session_id}.journal")
         assert len(found) <= 1, f"session {session_id} ran on two nodes"
         return found[0] if found else None
 
@@ -99,9 +104,7 @@ class Record:
 
     def saw(self, session_id: str) -> list[str]:
         """What the agent was told, as far as its log could be written."""
-        logs = [
-            path.read_text(errors="replace") for path in self.directory.glob(f"nodes/*/sessions/{session_id}/*.log")
-        ]
+        logs = [path.read_text(errors="replace") for path in self.found(f"sessions/{session_id}/*.log")]
         return [line[4:] for log in logs for line in log.splitlines() if line.startswith("saw ")]
 
     # Checks
@@ -143,7 +146,7 @@ class Record:
     def check_journals(self, sampled: dict[Tokens, Tokens]) -> None:
         """Also of attempts that were lost: sound, and every turn is what one engine said once."""
         owners: Counter[Tokens] = Counter()
-        for path in self.directory.glob("nodes/*/journals/*.journal"):
+        for path in self.found("journals/*.journal"):
             forest = recover(path).forest
             if not forest.session_id:  # the disk was full, or the node died, before its first record was whole
                 assert not len(forest)

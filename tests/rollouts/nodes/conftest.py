@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -18,6 +19,13 @@ from tests.support.ray_services import RayStand
 def hosts() -> Iterator[Hosts]:
     with ray_hosts(2) as hosts:
         yield hosts
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """For sockets: these may have 107 bytes, of which Ray takes seventy."""
+    with tempfile.TemporaryDirectory(prefix="pn-") as name:
+        yield Path(name)
 
 
 @pytest.fixture
