@@ -50,8 +50,17 @@ class Stand:
     def signal(self) -> None:
         self.process.process.send_signal(signal.SIGTERM)
 
+    async def draining(self) -> None:
+        """It has taken note of the signal."""
+        async with asyncio.timeout(90):
+            while True:
+                async with self.client.get("/health") as response:
+                    if response.status == 503:
+                        return
+                await asyncio.sleep(0.02)
+
     async def ended(self) -> tuple[int | None, bytes]:
-        _, said = await asyncio.wait_for(self.process.process.communicate(), 20)
+        _, said = await asyncio.wait_for(self.process.process.communicate(), 90)
         return self.process.process.returncode, said
 
 
@@ -65,18 +74,18 @@ async def stand(engine: FakeEngine, directory: Path, **changes: Any) -> AsyncIte
 
 
 async def test_calls_in_flight_end_and_new_ones_are_refused(engine: FakeEngine, tmp_path: Path) -> None:
-    async with stand(engine, tmp_path, drain_seconds=20.0) as own:
-        engine.delay = 1.5
+    async with stand(engine, tmp_path, drain_seconds=90.0) as own:
+        engine.delay = 10.0
         call = asyncio.create_task(own.call("hi"))
         await until(lambda: engine.running == 1)
         own.signal()
-        await asyncio.sleep(0.5)
+        await own.draining()
         assert await own.call("ho") == 503
         assert await own.open() == 503
         assert await call == 200
         code, said = await own.ended()
     assert code == 0
-    assert b"1 calls may end within 20 s; signal again to cut them off" in said
+    assert b"1 calls may end within 90 s; signal again to cut them off" in said
     recovered = recover(own.journals / "mine.journal")
     assert recovered.closed == {"ended": "gateway closed"}
     assert [turn.status for turn in recovered.forest.turns] == [Status.KEPT]
@@ -91,10 +100,10 @@ async def test_a_call_without_end_is_cut_off(engine: FakeEngine, tmp_path: Path,
         await until(lambda: engine.running == 1)
         own.signal()
         if twice:
-            await asyncio.sleep(0.3)
+            await own.draining()
             assert not call.done()
             own.signal()
-        assert await asyncio.wait_for(call, 15) == 503
+        assert await asyncio.wait_for(call, 90) == 503
         code, _ = await own.ended()
     assert code == 0
     assert engine.running == 0
