@@ -86,7 +86,7 @@ class RayCluster:
         others go on, for the next service to find them."""
         for node_id in await ray_machines.names():
             await self._adopt(control, await self._find(node_id))
-        watching = asyncio.create_task(self._watch(control))
+        watching = control.roster.spawn(self._watch(control))  # should it end by itself, the service says so
         try:
             yield
         finally:
