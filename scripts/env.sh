@@ -14,6 +14,8 @@ export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-PASSIVE}"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((cores < 4 ? cores : 4))}"
 export TOKENIZERS_PARALLELISM="${TOKENIZERS_PARALLELISM:-false}"
 export MPLBACKEND="${MPLBACKEND:-Agg}"
+# Dozens of programs are started here: without compiled files each compiles all that it imports, for seconds.
+unset PYTHONDONTWRITEBYTECODE
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
