@@ -132,6 +132,22 @@ def test_a_builder_of_ones_own_by_path_and_by_name() -> None:
         register("nothing", build)
 
 
+def broken(store: TurnStore, options: Options) -> Build:
+    raise KeyError("reward")
+
+
+def forgetful(store: TurnStore, options: Options) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("broken", "broken' failed: KeyError: 'reward'"), ("forgetful", "forgetful' returned None; a builder returns a")],
+)
+def test_a_builder_of_ones_own_that_fails_is_named(name: str, message: str) -> None:
+    with pytest.raises(BuilderError, match=message):
+        build(branched().forest, f"{__name__}:{name}")
+
+
 @pytest.mark.parametrize(
     ("strategy", "message"),
     [

@@ -14,12 +14,24 @@ from nemo_gym_polar.forest.builders.prefix_merging import prefix_merging
 from nemo_gym_polar.forest.errors import BuilderError
 from nemo_gym_polar.forest.store import TurnStore
 
+_OWN: tuple[Builder, ...] = (per_request, prefix_merging)
 _BUILDERS: dict[str, Builder] = {"per_request": per_request, "prefix_merging": prefix_merging}
 
 
 def build(store: TurnStore, strategy: str = "prefix_merging", config: Mapping[str, Any] | None = None) -> Build:
-    """The traces of a session by the named builder."""
-    return resolve(strategy)(store, Options.parse(config or {}))
+    """The traces of a session by the named builder. Raises `BuilderError`, also for what another's builder raises."""
+    builder, options = resolve(strategy), Options.parse(config or {})
+    if builder in _OWN:
+        return builder(store, options)
+    try:
+        built: object = builder(store, options)
+    except BuilderError:
+        raise
+    except Exception as error:  # others' code: whatever it is, it is their session's error and nobody else's
+        raise BuilderError(f"the builder {strategy!r} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(built, Build):
+        raise BuilderError(f"the builder {strategy!r} returned {built!r:.80}; a builder returns a Build")
+    return built
 
 
 def register(name: str, builder: Builder) -> None:

@@ -54,7 +54,7 @@ class Delivery:
 
     async def __aenter__(self) -> Self:
         self._client = aiohttp.ClientSession(headers={"user-agent": f"nemo-gym-polar/{__version__}"})
-        self._loops = [asyncio.create_task(forever(work)) for work in (self._collect, self._send)]
+        self._loops = [self.control.roster.spawn(forever(work)) for work in (self._collect, self._send)]
         return self
 
     async def __aexit__(

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
+from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -44,7 +45,7 @@ class Store(Reads):
     async def open(self) -> None:
         self._engine = make_database(self.url)
         try:
-            with explained():
+            with explained(self.url):
                 self._claim = Claim(self._engine)
                 async with self._transaction() as connection:
                     await connection.run_sync(migrate)
@@ -83,7 +84,7 @@ class Store(Reads):
     async def _transaction(self) -> AsyncIterator[AsyncConnection]:
         if self._claim is None:
             raise StoreError("the store is closed")
-        with self.measures.measure("write"), explained():
+        with self.measures.measure("write"), explained(self.url):
             connection = await self._claim.writer()
             async with connection.begin():
                 yield connection
@@ -95,7 +96,7 @@ class Store(Reads):
 
     @contextlib.asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        with self.measures.measure("read"), explained():
+        with self.measures.measure("read"), explained(self.url):
             async with self.database.connect() as connection:
                 yield connection
 
@@ -116,11 +117,17 @@ class Store(Reads):
 
 
 @contextlib.contextmanager
-def explained() -> Any:
-    """What a driver raises, as one line."""
+def explained(url: URL) -> Iterator[None]:
+    """What a driver raises, as one line that names the store."""
     try:
         yield
     except DBAPIError as error:
-        raise StoreError(f"store: {' '.join(str(error.orig).split())}") from error
+        raise StoreError(f"store {shown(url)}: {' '.join(str(error.orig).split())}") from error
     except (SQLAlchemyError, OSError) as error:
-        raise StoreError(f"store: {' '.join(str(error).split())}") from error
+        raise StoreError(f"store {shown(url)}: {' '.join(str(error).split())}") from error
+
+
+def shown(url: URL) -> str:
+    """Without what may be secret."""
+    plain = url.set(drivername=url.get_backend_name(), query={})
+    return plain.render_as_string(hide_password=True)

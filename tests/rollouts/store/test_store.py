@@ -238,7 +238,7 @@ async def test_a_request_of_another_version_is_named(store_url: str) -> None:
         ("mysql://x/y", "not supported"),
         ("sqlite://", "in memory"),
         ("sqlite:///:memory:", "in memory"),
-        ("postgresql://nobody@127.0.0.1:1/x", "store: "),
+        ("postgresql://nobody:secret@127.0.0.1:1/x", r"store postgresql://nobody:\*\*\*@127.0.0.1:1/x: "),
     ],
 )
 async def test_what_is_no_store_is_said_in_one_line(url: str, problem: str) -> None:
