@@ -50,7 +50,7 @@ def train(
         str, typer.Option(help="A recipe: the path of a YAML file, or the name of a shipped one.")
     ] = "laptop",
     cfg: Annotated[Shown | None, typer.Option(help="Print the composed configuration, and do no more.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the configuration, and do no more.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the configuration and the tasks, and do no more.")] = False,
 ) -> None:
     """Train by GRPO: sample sessions of real agents, score them, learn from them, again."""
     composed = compose(paths.recipe(config), overrides or ())
@@ -58,10 +58,13 @@ def train(
         typer.echo(composed.yaml(), nl=False)
         return
     settings = validate(composed, TrainSettings)
+    # Not at the top, nor the one below, which loads torch: what is wrong should be told at once.
+    from nemo_gym_polar.training.runnable import runnable_tasks
+
+    runnable_tasks(settings)
     if dry_run:
         typer.echo(f"{composed.recipe} holds: {settings.trainer.steps} steps on env.tasks={settings.env.tasks}")
         return
-    # Not at the top: it loads torch, and a wrong setting should be told at once.
     from nemo_gym_polar.cli import run
 
     run.run(settings)

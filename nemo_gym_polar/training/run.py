@@ -15,8 +15,7 @@ from nemo_gym_polar.policy.process import EngineProcessError
 from nemo_gym_polar.policy.refit import RefitError
 from nemo_gym_polar.policy.weights import WeightsError
 from nemo_gym_polar.rollouts.errors import RolloutError
-from nemo_gym_polar.rollouts.plan import make_plan
-from nemo_gym_polar.tasks import TaskSet, TaskSetError, load_task_set
+from nemo_gym_polar.tasks import TaskSet
 from nemo_gym_polar.training import checkpoint
 from nemo_gym_polar.training.errors import TrainingError
 from nemo_gym_polar.training.first_policy import first_policy
@@ -25,7 +24,7 @@ from nemo_gym_polar.training.progress import PlainProgress, Progress, SessionMet
 from nemo_gym_polar.training.reports import Stopwatch, Summary
 from nemo_gym_polar.training.run_dir import RunDir, locate
 from nemo_gym_polar.training.run_settings import TrainSettings
-from nemo_gym_polar.training.sampling import make_request
+from nemo_gym_polar.training.runnable import runnable_tasks
 from nemo_gym_polar.training.stack import running
 from nemo_gym_polar.training.task_order import TaskOrder
 from nemo_gym_polar.training.trainer import Trainer
@@ -40,26 +39,11 @@ async def train(settings: TrainSettings, progress: Progress | None = None) -> Su
     Raises TrainingError, one line, for what the user or the world must mend; summary.json says `failed` then.
     """
     progress = progress or PlainProgress()
-    tasks = _tasks(settings)
+    tasks = runnable_tasks(settings)
     path, begin_at = locate(settings)
     stop = asyncio.Event()
     with stop_on_signals(stop, progress.say):
         return await Run(settings, tasks, path, begin_at, progress).go(stop)
-
-
-def _tasks(settings: TrainSettings) -> TaskSet:
-    """The tasks, all of which could be run as far as can be told without running one."""
-    try:
-        tasks = load_task_set(settings.env.tasks, seed=settings.seed)
-        for row in (*tasks.train, *tasks.heldout):
-            make_plan(make_request(row, 1, settings))
-    except TaskSetError as error:
-        raise TrainingError(f"env.tasks: {error}") from error
-    except RolloutError as error:
-        raise TrainingError(str(error)) from error
-    if not tasks.train:
-        raise TrainingError(f"env.tasks={settings.env.tasks}: there is no task of the split train; add some")
-    return tasks
 
 
 class Run:

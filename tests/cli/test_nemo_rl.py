@@ -48,6 +48,7 @@ def test_a_printed_configuration_is_a_recipe(tmp_path: Path) -> None:
         (["--config", "desktop"], 1, "no recipe 'desktop'"),
         (["--cfg", "hydra"], 2, "--cfg"),
         (["env.tasks=nothing"], 1, "env.tasks"),
+        (["env.tasks=nothing", "--dry-run"], 1, "env.tasks"),
     ],
 )
 def test_what_is_wrong_is_one_line(arguments: list[str], code: int, words: str, tmp_path: Path) -> None:
