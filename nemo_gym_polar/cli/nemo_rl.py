@@ -50,7 +50,7 @@ def train(
         str, typer.Option(help="A recipe: the path of a YAML file, or the name of a shipped one.")
     ] = "laptop",
     cfg: Annotated[Shown | None, typer.Option(help="Print the composed configuration, and do no more.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the configuration and the tasks, and do no more.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check settings and tasks, and do no more.")] = False,
 ) -> None:
     """Train by GRPO: sample sessions of real agents, score them, learn from them, again."""
     composed = compose(paths.recipe(config), overrides or ())
