@@ -141,7 +141,10 @@ def forgetful(store: TurnStore, options: Options) -> None: ...
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("broken", "broken' failed: KeyError: 'reward'"), ("forgetful", "forgetful' returned None; a builder returns a")],
+    [
+        ("broken", "broken' failed: KeyError: 'reward'"),
+        ("forgetful", "forgetful' gave a NoneType; it must return a Build"),
+    ],
 )
 def test_a_builder_of_ones_own_that_fails_is_named(name: str, message: str) -> None:
     with pytest.raises(BuilderError, match=message):

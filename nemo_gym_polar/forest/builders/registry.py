@@ -30,7 +30,7 @@ def build(store: TurnStore, strategy: str = "prefix_merging", config: Mapping[st
     except Exception as error:  # others' code: whatever it is, it is their session's error and nobody else's
         raise BuilderError(f"the builder {strategy!r} failed: {type(error).__name__}: {error}") from error
     if not isinstance(built, Build):
-        raise BuilderError(f"the builder {strategy!r} returned {built!r:.80}; a builder returns a Build")
+        raise BuilderError(f"the builder {strategy!r} gave a {type(built).__name__}; it must return a Build")
     return built
 
 
